@@ -202,11 +202,11 @@ EXPERIMENTS = (
     Experiment(
         "receiver-turns",
         Group.PAPER,
-        "several files to one disk, a disk that slows and recovers, an agent that is killed, datagrams beside a file",
+        "several files to one disk, a disk that slows or is noisy, an agent that is killed, datagrams beside a file",
         "papers.eckart.tables",
         Place.ITSELF,
         15,
-        arguments=("--only", "^(several|slows|killed|overrun)"),
+        arguments=("--only", "^(several|slows|killed|noisy|overrun)"),
     ),
     Experiment(
         "eckart",

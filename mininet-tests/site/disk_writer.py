@@ -12,8 +12,14 @@ BLOCK_BYTES = 1 << 18
 LONG_S = 0.02  # a write into the page cache is no longer than that unless the kernel holds it up
 
 
-def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, float]:
+def written(listener: socket.socket, path: Path, size_bytes: int, over_bytes: int | None = None) -> dict[str, float]:
     """Write what comes by one connection to a file.
+
+    Args:
+        listener: where it comes.
+        path: the file.
+        size_bytes: so much comes.
+        over_bytes: after so much at least the file is written over from its beginning; None: never.
 
     Returns:
         When the first of it was read, all of it was, and all of it was on the disk (CLOCK_MONOTONIC, seconds); the CPU
@@ -21,6 +27,7 @@ def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, f
     """
     end, _ = listener.accept()
     block, first_s, left = bytearray(BLOCK_BYTES), 0.0, size_bytes
+    round_bytes, at = over_bytes or size_bytes, 0
     writes_s = [0.0]
     with path.open("wb", buffering=0) as file:
         while left and (got := end.recv_into(block)):
@@ -29,6 +36,9 @@ def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, f
             file.write(memoryview(block)[:got])
             writes_s.append(time.monotonic() - began_s)
             left -= got
+            at += got
+            if at >= round_bytes:
+                at = file.seek(0)
         read_s = time.monotonic()
         os.fsync(file.fileno())
         stored_s = time.monotonic()
@@ -52,10 +62,11 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--file", type=Path, required=True)
     parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--over", type=int, help="write the file over from its beginning after so many bytes")
     args = parser.parse_args()
     with socket.create_server((args.listen, args.port)) as listener:
         print("listening", flush=True)
-        print(json.dumps(written(listener, args.file, args.bytes)), flush=True)
+        print(json.dumps(written(listener, args.file, args.bytes, args.over)), flush=True)
 
 
 if __name__ == "__main__":

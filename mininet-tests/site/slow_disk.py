@@ -23,7 +23,8 @@ from queue import SimpleQueue
 
 from mininet_tests.testing.eventually import eventually
 
-DEVICE = Path("/dev/nbd0")
+DEVICE, COUNTED = Path("/dev/nbd0"), Path("/sys/block/nbd0/stat")
+SECTOR_BYTES = 512  # in what the kernel counts, whatever the device's are
 BLOCK_BYTES = 4096
 SET_SOCK, SET_BLKSIZE, DO_IT, CLEAR_SOCK, SET_SIZE_BLOCKS, DISCONNECT, SET_FLAGS = (
     0xAB00, 0xAB01, 0xAB03, 0xAB04, 0xAB07, 0xAB08, 0xAB0A,
@@ -113,6 +114,11 @@ class SlowDisk:
         assert self._process.stdin is not None  # noqa: S101 it is a pipe
         self._process.stdin.write(f"{rate_bps}\n")
         self._process.stdin.flush()
+
+    @property
+    def written_bytes(self) -> int:
+        """What has been written to it so far. Source: linux/Documentation/block/stat.rst, the seventh number."""
+        return int(COUNTED.read_text().split()[6]) * SECTOR_BYTES
 
 
 @contextmanager

@@ -7,6 +7,7 @@ gain alpha is the same.
 from collections.abc import Iterator
 
 from mininet_tests.lab.cells import Batch, Cell
+from mininet_tests.probes.arrivals import EVERY_S
 
 RATE_BPS = 1_000_000_000
 DISK_BPS = 280_000_000
@@ -14,6 +15,7 @@ SLOWED_BPS = 70_000_000
 ROOM_BYTES = 75_000_000
 DISK_BYTES = 2 << 30
 RTT_MS = 10
+PREDICTABLE_PPM = 200  # what is guaranteed a class of which nobody is here
 SIZES_MB = (10, 40, 80, 100, 200, 300, 400, 500)
 LONG_MB = 500
 SENDERS, TOGETHER = (2, 4), 400_000_000
@@ -25,6 +27,9 @@ RIVALS = (*ALGORITHMS, *PROGRAMS)
 SITE, LINE, DATAGRAMS = 2, 2, 4  # how fast a CPU they need: a program that sends datagrams sends each by itself
 CELLS_A_BOOT = 8
 OVERRUN_BPS = 800_000_000
+NOISE_BPS, NOISE_LASTS_S = (200_000_000, 360_000_000), (0.5, 1.5)  # drawn anew: its rate, and for how long
+NOISY_S = 600
+COARSELY_S = 0.05  # what arrives is counted so often in ten minutes
 
 
 def cells(*, quick: bool) -> list[Cell]:
@@ -48,8 +53,10 @@ def others() -> list[Cell]:
         *several,
         base | {"name": "slows", "experiment": "slows", "seconds": [15, 20, 25]},
         base | {"name": "killed", "experiment": "killed"},
+        base | {"name": "noisy", "experiment": "noisy", "seconds": [NOISY_S], "seed": 1,
+                "disk_bps": list(NOISE_BPS), "lasts_s": list(NOISE_LASTS_S)},
         base | {"name": "overrun", "experiment": "overrun", "size_bytes": 300_000_000, "udp_bps": OVERRUN_BPS},
-    ]
+    ]  # fmt: skip
 
 
 def transfer(who: str, size_mb: int) -> Cell:
@@ -60,9 +67,10 @@ def transfer(who: str, size_mb: int) -> Cell:
 
 def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -> Iterator[Batch]:
     """Yield boots for cells: those of one boot are measured one after another on the same site, or on the bare line."""
-    like: dict[tuple[bool, str, int], list[Cell]] = {}
+    like: dict[tuple[bool, float, str, int], list[Cell]] = {}
     for cell in missing:
-        like.setdefault((is_endless(cell), _beside(cell["who"]), dilation(cell)), []).append(cell)
+        site_of_it = is_endless(cell), counted_every_s(cell), _beside(cell["who"]), dilation(cell)
+        like.setdefault(site_of_it, []).append(cell)
     for some in like.values():
         for first in range(0, len(some), CELLS_A_BOOT):
             yield Batch(site if some[0]["who"] in OURS else line, tuple(some[first : first + CELLS_A_BOOT]),
@@ -71,7 +79,12 @@ def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -
 
 def is_endless(cell: Cell) -> bool:
     """Return whether a cell has a flow that never ends, to a disk of which nobody has said what it takes."""
-    return cell["experiment"] in ("slows", "killed")
+    return cell["experiment"] in ("slows", "killed", "noisy")
+
+
+def counted_every_s(cell: Cell) -> float:
+    """Return how often what arrives is counted."""
+    return COARSELY_S if cell["experiment"] == "noisy" else EVERY_S
 
 
 def _beside(who: str) -> str:

@@ -5,6 +5,7 @@ Run inside ``isolated.sh``, in the lab; started by ``run.py``. It does not know 
 
 import argparse
 import json
+import random
 import socket
 import subprocess
 import sys
@@ -25,10 +26,12 @@ from mininet_tests.papers.eckart.cells import (
     DISK_BYTES,
     HELD,
     OURS,
+    PREDICTABLE_PPM,
     RATE_BPS,
     ROOM_BYTES,
     RTT_MS,
     SLOWED_BPS,
+    counted_every_s,
     is_endless,
 )
 from mininet_tests.papers.freemon.guest import surroundings
@@ -43,7 +46,6 @@ from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
 STORE = "data"
-POLICY = {"predictable": {"guarantee": "0.02%", "cap": "5%"}}  # nobody is of that class here
 ARCHIVE = {"name": "archive", "class": "background", "from": IMAGE_HOSTS[0], "to": RECEIVER}
 FIRST_PORT = 5101
 LOOK_S, FINE_S = 0.2, 0.002
@@ -52,7 +54,8 @@ HELD_WITHIN_S = 90.0  # a change soon after those of the cell before waits for 6
 FULL = 0.9  # of what is planned for the background
 MEASURED_BYTES = "250MB"
 SOCKETS = 16  # one has its memory back only when a datagram has left the line's port, and would send what that does
-KEPT_EVERY = 20  # of what was counted each 2.5 ms
+KEPT_EVERY = 20  # of what was counted
+ENDLESS_BYTES, ROUND_BYTES = 1 << 40, DISK_BYTES // 2  # a flow without end writes its file over and over
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,12 @@ class DiskSite:
     measured: dict[str, Any]
     holds: bool
 
-    def writer(self, name: str, port: int, size_bytes: int) -> "subprocess.Popen[bytes]":
+    def writer(self, name: str, port: int, size_bytes: int, *more: str) -> "subprocess.Popen[bytes]":
         """Start the program at the receiver that writes a file; return it when it listens."""
         address = str(self.site.realised.network.host(RECEIVER).ip)
         command = [sys.executable, "-m", "mininet_tests.site.disk_writer", "--listen", address, "--port", str(port)]
         file = ["--file", str(self.disk.path / name), "--bytes", str(size_bytes)]
-        started = self.site.spawn(f"writer-{name}", [*command, *file], host=RECEIVER)
+        started = self.site.spawn(f"writer-{name}", [*command, *file, *more], host=RECEIVER)
         eventually(lambda: "listening" in self.site.tail(f"writer-{name}"), within_s=30, what="the writer listens")
         return started
 
@@ -115,11 +118,12 @@ def disk_site(cell: Cell, folder: Path) -> Iterator[DiskSite]:
         agents = {RECEIVER: {"stores": [store]}} if holds else {}
         flows = [one for one in FLOWS if one["from"] == BACKGROUND] + ([ARCHIVE] if endless else [])
         used = {RECEIVER, BACKGROUND, *IMAGE_HOSTS, *(() if endless else SENDERS)}
+        policy = {"predictable": {"guarantee": f"{PREDICTABLE_PPM / 10_000:g}%", "cap": "5%"}}
         idle_hosts = frozenset(h.name for h in network.hosts) - used
         with emulation(
             network, flows, folder, packets=PacketModel(single=False), without_agent=idle_hosts,
-            settings=MoreSettings({"hold_to_receivers": holds, "policy": POLICY}, agents),
-        ) as site, Arrivals(site, RECEIVER, SENDERS) as arrivals:  # fmt: skip
+            settings=MoreSettings({"hold_to_receivers": holds, "policy": policy}, agents),
+        ) as site, Arrivals(site, RECEIVER, SENDERS, counted_every_s(cell)) as arrivals:  # fmt: skip
             feeder, drain = Feeder(), Drain()
             feeder.feed(Ports(site, RECEIVER, drain).all_opened((BACKGROUND,)))
             yield DiskSite(site, disk, arrivals, feeder, measured, holds)
@@ -225,13 +229,28 @@ def _files(on: DiskSite, files: list[Sent]) -> Cell:
 
 def _look(on: DiskSite, began_us: int) -> Cell:
     """Return what is planned now, and what is known of the store."""
-    return {"s": (now_us() - began_us) / 1e6, "planned_bps": _planned_bps(on), "store": _store(on)}
+    plan = _plan(on)
+    return {
+        "s": (now_us() - began_us) / 1e6,
+        "epoch": plan["epoch"],
+        "planned_bps": _by_flow(plan),
+        "store": _store(on),
+    }
 
 
 def _planned_bps(on: DiskSite) -> dict[str, int]:
     """Return what each flow is planned for now, payload."""
-    plan = on.site.get("/v1/plan") or {"desired": {"allocations": []}}
-    return {one["name"]: one["payload_bps"] for one in plan["desired"]["allocations"]}
+    return _by_flow(_plan(on))
+
+
+def _by_flow(plan: Cell) -> dict[str, int]:
+    return {one["name"]: one["payload_bps"] for one in plan["allocations"]}
+
+
+def _plan(on: DiskSite) -> Cell:
+    """Return the plan that is desired now."""
+    desired: Cell = (on.site.get("/v1/plan") or {"desired": {"allocations": [], "epoch": 0}})["desired"]
+    return desired
 
 
 def _store(on: DiskSite) -> Cell | None:
@@ -244,9 +263,9 @@ def _store(on: DiskSite) -> Cell | None:
 def _endless(on: DiskSite, name: str) -> Iterator[TcpStream]:
     """Give a connection that writes to the disk all the time, under way; what it has written is gone afterwards."""
     port = FIRST_PORT + len(on.site.processes)
-    writer = on.writer(name, port, DISK_BYTES - (64 << 20))
+    writer = on.writer(name, port, ENDLESS_BYTES, "--over", str(ROUND_BYTES))
     stream = on.connected(IMAGE_HOSTS[0], port)
-    on.feeder.feed([stream], DISK_BYTES - (64 << 20))
+    on.feeder.feed([stream], ENDLESS_BYTES)
     yield stream
     on.feeder.forget([stream])
     stream.sender.close()
@@ -274,6 +293,25 @@ def _looks(on: DiskSite, began_us: int, seconds: float) -> Iterator[Cell]:
     while time.monotonic() < until_s:
         yield _look(on, began_us)
         until(time.monotonic() + LOOK_S)
+
+
+def noisy(on: DiskSite, cell: Cell) -> Cell:
+    """Return what was planned while a disk, of which nobody has said anything, has another rate each second or so."""
+    on.settled()
+    draw = random.Random(cell["seed"])
+    began_us, looks, could_bits = now_us(), [_look(on, now_us())], 0.0
+    with _endless(on, cell["name"]) as stream:
+        began_s, before_bytes = time.monotonic(), on.disk.written_bytes
+        until_s = began_s + cell["seconds"][0]
+        while (from_s := time.monotonic()) < until_s:
+            rate_bps = draw.randint(*cell["disk_bps"])
+            on.disk.change(rate_bps)
+            until(from_s + draw.uniform(*cell["lasts_s"]))
+            could_bits += rate_bps * (time.monotonic() - from_s)
+            looks.append(_look(on, began_us))
+        written_bytes = on.disk.written_bytes - before_bytes
+        course = _course(on, stream, began_us, looks)
+        return course | {"written_bytes": written_bytes, "could_bytes": round(could_bits / 8)}
 
 
 def killed(on: DiskSite, cell: Cell) -> Cell:
@@ -321,7 +359,8 @@ def overrun(on: DiskSite, cell: Cell) -> Cell:
 
 
 KINDS: dict[str, Callable[[DiskSite, Cell], Cell]] = {
-    "transfer": transfer, "several": several, "slows": slows, "killed": killed, "overrun": overrun,
+    "transfer": transfer, "several": several, "slows": slows, "killed": killed, "noisy": noisy,
+    "overrun": overrun,
 }  # fmt: skip
 
 

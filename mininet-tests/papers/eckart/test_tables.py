@@ -5,15 +5,31 @@ import doctest
 import json
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 
+from controller.plan.policy import DEFAULT_POLICY, Policy
+from controller.plan.shares import class_shares
 from mininet_tests.papers.eckart import results
-from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB, batches, cells, is_endless, transfer
-from mininet_tests.papers.eckart.results import LINE_BPS, aims, report
+from mininet_tests.papers.eckart.cells import (
+    FREE,
+    HELD,
+    OURS,
+    PREDICTABLE_PPM,
+    RIVALS,
+    SIZES_MB,
+    batches,
+    cells,
+    counted_every_s,
+    is_endless,
+    transfer,
+)
+from mininet_tests.papers.eckart.results import FILE_BPS, LINE_BPS, aims, report
 from mininet_tests.site import slow_disk
 from mininet_tests.site.disk_writer import written
 from mininet_tests.site.slow_disk import DISC, FLUSH, READ, REPLY, REQUEST, WRITE, BlockServer
+from topology.protocol import FlowClass
 
 MB = 1_000_000
 PUBLISHED = 600  # characters: the launcher leaves out what is longer
@@ -41,6 +57,7 @@ def test_cells_of_one_boot_can_be_measured_on_one_site():
         assert len(who) == 1 or not who & {HELD, FREE, "bbr"}, "its background flow is another"
         assert boot.command == (("site",) if who <= set(OURS) else ("line",))
         assert len({is_endless(one) for one in boot.cells}) == 1, "its flows and what is known of its disk are others"
+        assert len({counted_every_s(one) for one in boot.cells}) == 1
     kinds = [{one["experiment"] for one in boot.cells} for boot in boots]
     assert {"slows", "killed"} in kinds
     assert any({"several", "overrun"} <= kind for kind in kinds)
@@ -68,6 +85,38 @@ def test_a_report_has_the_prediction_of_its_own_room_and_drain():
     (row,) = report([seen(HELD, 500, 15)], [])["table_3"]
     assert row["predicted_mbps"] == 320.0  # 280 x 500 / (500 - 62.5)
     assert row["share"] == pytest.approx(1)
+
+
+def test_a_file_faster_than_the_line_is_held_against_what_the_plan_gives_it_beside_the_others_guarantees():
+    predictable = replace(DEFAULT_POLICY.classes[FlowClass.PREDICTABLE], guarantee_ppm=PREDICTABLE_PPM)
+    policy = Policy(DEFAULT_POLICY.classes | {FlowClass.PREDICTABLE: predictable})
+    both = {FlowClass.URGENT: LINE_BPS, FlowClass.BACKGROUND: LINE_BPS}
+    assert class_shares(LINE_BPS, policy, both)[FlowClass.URGENT] == pytest.approx(FILE_BPS, abs=4)
+    (row,) = report([seen(HELD, 80, 2.4, store={"room_bytes": 75 * MB, "drains_bps": 280 * MB})], [])["table_3"]
+    assert row["predicted_mbps"] > LINE_BPS / 1e6
+    assert row["share"] == pytest.approx(320 * MB / FILE_BPS)
+
+
+def noisy_cell(epochs, written_bytes=20_800 * MB, background_mbps=640):
+    """Ten minutes of a disk of 280 Mbit/s in the mean; one look for each epoch."""
+    looks = [{"s": n, "epoch": epoch, "planned_bps": {"archive": 297 * MB}} for n, epoch in enumerate(epochs)]
+    rows = [[0.0, 0, 0], [600.0, written_bytes, background_mbps * MB // 8 * 600]]
+    (cell,) = [one for one in cells(quick=False) if one["name"] == "noisy"]
+    return cell | {"looks": looks, "arrived": rows, "written_bytes": written_bytes, "could_bytes": 21_000 * MB,
+                   "again_segments": 0, "idle_share": 0.5, "commit": "c0ffee"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "missed"),
+    [
+        (noisy_cell([4, 4, 6, 6, 7, 8]), []),
+        (noisy_cell([4, 6, 8, 10, 12]), ["a noisy disk: changes of the plan in ten minutes"]),
+        (noisy_cell([4, 6], written_bytes=20_500 * MB), ["a noisy disk: written, of what it could write"]),
+        (noisy_cell([4, 6], background_mbps=620), ["a noisy disk: others got, of the rest"]),
+    ],
+)
+def test_a_plan_that_follows_a_disks_noise_misses_an_aim(cell, missed):
+    assert falls_short(cell) == missed
 
 
 def test_what_is_as_it_should_be_misses_no_aim():
@@ -195,6 +244,16 @@ def test_what_a_connection_brings_is_in_the_file_when_it_is_said_to_be(tmp_path)
     assert told["first_s"] <= told["read_s"] <= told["stored_s"]
     assert 0 < told["longest_write_s"] <= told["read_s"] - told["first_s"]
     assert 0 <= told["held_up_s"] <= told["read_s"] - told["first_s"]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sender = socket.create_connection(listener.getsockname())
+        feeding = threading.Thread(target=sender.sendall, args=(b"first" * 200_000 + b"second" * 100_000,))
+        feeding.start()
+        written(listener, tmp_path / "over", 1_600_000, over_bytes=1_000_000)
+        feeding.join()
+        sender.close()
+    over = (tmp_path / "over").read_bytes()
+    assert 1_000_000 <= len(over) < 1_600_000, "it was written over from its beginning"
+    assert over[:5] != b"first"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         socket.create_connection(listener.getsockname()).close()
         with pytest.raises(SystemExit, match="5 bytes are missing"):
