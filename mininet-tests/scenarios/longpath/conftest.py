@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mininet_tests.lab import commands
-from mininet_tests.lab.played import relayed
+from mininet_tests.lab.played import is_long_tier, relayed
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 
 BOOT_LIMIT_S = 1800  # 200 to 300 s on a quiet machine, twice as long beside fast tests
@@ -14,7 +14,7 @@ BOOTS = (SHORT, ("start", "change", "fq", "rtt"), ("queue", "loss", "tail"), ("o
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
+def seen(request, tmp_path_factory):
     """What a scenario has seen, by its name; each group of scenarios is run once, when it is first asked for."""
     folders, codes = {}, {}
 
@@ -23,8 +23,9 @@ def seen(tmp_path_factory):
         if boot not in folders:
             folders[boot] = folder = tmp_path_factory.mktemp("-".join(boot))
             options = "--timeout", str(BOOT_LIMIT_S), "--out", str(folder)
-            scenario = commands.module("scenarios.longpath.run", "--out", str(folder))
-            command = commands.in_lab(*options, command=[*scenario, *boot])
+            few = [] if is_long_tier(request) else ["--few"]
+            scenario = commands.module("scenarios.longpath.run", "--out", str(folder), *few, *boot)
+            command = commands.in_lab(*options, command=scenario)
             codes[boot] = relayed("longpath", command)
         result = folders[boot] / f"{name}.json"
         if not result.exists():

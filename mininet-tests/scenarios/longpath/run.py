@@ -22,9 +22,10 @@ from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.reports import write_report
 
+SHARING, ONE_PERCENT = "sharing", "one-percent"
 PLAIN = "tail-plain"  # without an agent, to compare with
 SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "sharing": sharing.run,
+    SHARING: partial(sharing.run, few=False),
     "rtt": rtt.run,
     "queue": rtt.run_queue,
     "fq": rtt.run_fq,
@@ -34,7 +35,7 @@ SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "faults": faults.run,
     "loss": faults.run_loss,
     "tail": tail.run,
-    "one-percent": one_percent.run,
+    ONE_PERCENT: one_percent.run,
     PLAIN: tail.run_plain,
 }
 
@@ -45,9 +46,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for what was seen, and the agents' logs")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; none: all of ours")
     parser.add_argument("--rounds", type=int, default=one_percent.ROUNDS, help="of one-percent (default: %(default)s)")
+    parser.add_argument("--few", action="store_true", help="sharing without the numbers between the least and the most")
     args = parser.parse_args()
     if not set(args.scenarios) <= set(SCENARIOS):
         parser.error(f"there are {', '.join(SCENARIOS)}")
+    scenarios = dict(SCENARIOS)
+    scenarios[ONE_PERCENT] = partial(one_percent.run, rounds=args.rounds)
+    scenarios[SHARING] = partial(sharing.run, few=args.few)
     sys.setswitchinterval(SWITCH_S)
     args.out.mkdir(parents=True, exist_ok=True)
     # While it runs, all is written to memory: the lab's host files answer in real time, not in its own.
@@ -58,8 +63,7 @@ def main() -> int:
             folder.mkdir()
             try:
                 began_s = time.monotonic()
-                scenario = partial(one_percent.run, rounds=args.rounds) if name == "one-percent" else SCENARIOS[name]
-                (folder / f"{name}.json").write_text(json.dumps(scenario(folder)))
+                (folder / f"{name}.json").write_text(json.dumps(scenarios[name](folder)))
                 print(f"longpath: {name}: {time.monotonic() - began_s:.0f} s", flush=True)
             except (AssertionError, RuntimeError, TimeoutError) as error:
                 print(f"longpath: {name}: {error}", file=sys.stderr, flush=True)

@@ -56,8 +56,8 @@ class Phases:
         return self.seen
 
 
-def run(folder: Path) -> dict[str, Any]:
-    """Return what arrived, for each phase."""
+def run(folder: Path, *, few: bool) -> dict[str, Any]:
+    """Return what arrived, for each phase; with ``few``, of fewer numbers of connections between the least and most."""
     with LongLineSite(folder, RTT_MS, RATE_BPS, single_packets=False) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         pool = site.opened(PORT, 100)
@@ -66,7 +66,7 @@ def run(folder: Path) -> dict[str, Any]:
         meter = Meter(site.line, (PORT,))
         phases = Phases(site, meter)
         with site.measured():
-            _numbers(site, phases, pool)
+            _numbers(site, phases, pool, few=few)
             _small_talk(site, phases, pool)
         meter.close()
     return {
@@ -79,20 +79,22 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _numbers(site: LongLineSite, phases: Phases, pool: list[TcpStream]) -> None:
+def _numbers(site: LongLineSite, phases: Phases, pool: list[TcpStream], *, few: bool) -> None:
     """Change the number of those that send."""
     feeder = site.feeder
     phases.then("1 sends", lambda: feeder.feed(pool[:1]), pool[:1])
     phases.then("4 send", lambda: feeder.feed(pool[1:4]), pool[:4])
-    phases.then("27 send", lambda: feeder.feed(pool[4:27]), pool[:27])
-    phases.then("100 send", lambda: feeder.feed(pool[27:]), pool)
+    if not few:
+        phases.then("27 send", lambda: feeder.feed(pool[4:27]), pool[:27])
+    phases.then("100 send", lambda: feeder.feed(pool[4 if few else 27 :]), pool)
     phases.then("96 stop", lambda: _stop(site, pool[4:], pool[:4]), pool[:4])
     fresh: list[TcpStream] = []
     phases.then("23 connect and send", lambda: fresh.extend(_fresh(site, 23)), pool[:4])
     phases.then("23 close", lambda: site.close(fresh), pool[:4])
     phases.then("4 stop", lambda: _stop(site, pool[:4], []), pool[:4])
-    phases.then("27 start at once", lambda: feeder.feed(pool[:27]), pool[:27])
-    phases.then("27 stop", lambda: _stop(site, pool[:27], []), pool[:27])
+    if not few:
+        phases.then("27 start at once", lambda: feeder.feed(pool[:27]), pool[:27])
+        phases.then("27 stop", lambda: _stop(site, pool[:27], []), pool[:27])
     phases.then("100 start at once", lambda: feeder.feed(pool), pool)
     phases.then("99 stop", lambda: _stop(site, pool[1:], pool[:1]), pool[:1])
 

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from mininet_tests.scenarios.longpath.aims import MOST_WINDOWS, SHARING, TOTAL
+from mininet_tests.scenarios.longpath.aims import MOST_WINDOWS, SHARING, TOTAL, UNEQUAL
 
 AROUND = 0.02  # of the plan, in any slice
 AT_ONCE = 1.15  # of the plan, in a slice of 50 ms in which a hundred connections start
@@ -15,6 +15,8 @@ pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(2300),
 ]
+LONG_SHARING = ("27 send", "27 start at once")
+EACH_SHARING = [pytest.param(name, marks=pytest.mark.long) if name in LONG_SHARING else name for name in SHARING]
 
 
 def shown(values, unit=1.0, digits=3):
@@ -42,7 +44,7 @@ def assert_slices(slices_bps, planned_bps, *, low=1 - AROUND, high=1 + AROUND, w
     )
 
 
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", EACH_SHARING)
 def test_connections_of_one_allocation_have_the_plan_together(seen, name):
     saw = seen("sharing")
     (phase,) = (phase for phase in saw["phases"] if phase["name"] == name)
@@ -50,7 +52,7 @@ def test_connections_of_one_allocation_have_the_plan_together(seen, name):
     assert 1 - TOTAL <= share <= 1 + TOTAL, f"{name}: {share:.4f} of the plan, bounds {1 - TOTAL} to {1 + TOTAL}"
 
 
-@pytest.mark.parametrize("name", [name for name in SHARING if name not in ("23 connect and send", "23 close")])
+@pytest.mark.parametrize("name", [one for one in EACH_SHARING if one not in UNEQUAL])
 def test_connections_of_one_allocation_have_equal_parts(seen, name):
     (phase,) = (phase for phase in seen("sharing")["phases"] if phase["name"] == name)
     parts = phase["parts_bps"]
@@ -59,7 +61,7 @@ def test_connections_of_one_allocation_have_equal_parts(seen, name):
     assert min(parts) > 0.95 * mean, f"the worst has {min(parts) / mean:.3f} of the mean"
 
 
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", EACH_SHARING)
 def test_two_round_trips_after_their_number_has_changed_they_have_the_plan_again(seen, name):
     saw = seen("sharing")
     (phase,) = (phase for phase in saw["phases"] if phase["name"] == name)
@@ -68,7 +70,7 @@ def test_two_round_trips_after_their_number_has_changed_they_have_the_plan_again
     assert_slices(means, saw["planned_bps"], what=f"{name}, round trips from {after} slices on")
 
 
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", EACH_SHARING)
 def test_they_are_never_above_the_plan_also_when_many_start_at_once(seen, name):
     saw = seen("sharing")
     (phase,) = (phase for phase in saw["phases"] if phase["name"] == name)
