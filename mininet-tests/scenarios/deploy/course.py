@@ -76,7 +76,7 @@ class Deployment:
         shutil.copy(NETWORK, machine.files / "root/network.yaml")
         self._before = left.found(machine)
         self._reserved: list[dict[str, Any]] = []
-        self._algorithm = ""
+        self._algorithms: set[str] = set()
         self.aims: dict[str, Aim] = {}
 
     def steps(self) -> tuple[Callable[[], None], ...]:
@@ -253,7 +253,7 @@ class Deployment:
         machine = self._machine
         self._apt("remove", "headway-agent")
         known = machine.done("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
-        self.aims["agent removed: its kernel part"] = none_of([name for name in known if name == self._algorithm])
+        self.aims["agent removed: its kernel part"] = none_of([name for name in known if name in self._algorithms])
         changed = [line for line in left.found(machine).since(self._before) if line.startswith("net.")]
         self.aims["agent removed: settings that are not back"] = none_of(changed)
         kept = [name for name in ("/etc/headway/agent.yaml", "/etc/default/headway-agent") if self._is(name)]
@@ -362,11 +362,11 @@ class Deployment:
         for each in ways:
             sender, receiver, *addresses = SENT[each]
             sent = json.loads(self._machine.done(*AS_A_UNIT, "python3", "send.py", *addresses, SENDS_S))
-            self._algorithm = sent["algorithm"]
+            self._algorithms.add(sent["algorithm"])
             allocations = self._asked("/v1/plan")["installed"]["allocations"]
             planned = sum(one["payload_bps"] for one in allocations if (one["from"], one["to"]) == (sender, receiver))
             how = f"{when}: {each}"
-            self.aims[f"{how}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
+            self.aims[f"{how}: the kernel part has the connection"] = equal(bool(sent["algorithm"]), True)
             self.aims[f"{how}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: bytes that have arrived"] = above(sent["acked_bytes"], 0)

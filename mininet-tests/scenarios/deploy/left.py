@@ -11,7 +11,8 @@ OWN = (
 )
 """Folders that Debian writes to by itself: logs, lists of packages."""
 SETTINGS = "sysctl -a -r ^net\\.(core|ipv4)\\.(tcp_|udp_|[rw]mem|optmem|default|netdev)"
-VARIES = ("fastopen_key", "tcp_fastopen_key")
+VARIES = ("fastopen_key", "tcp_fastopen_key", "tcp_available_congestion_control")
+"""Secrets; and algorithms, which are the kernel's: other tests' agents come and go. Ours are asked for by name."""
 
 
 @dataclass(frozen=True, slots=True)
