@@ -11,7 +11,7 @@ from controller.errors import ConfigError
 from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
 from controller.store import Store, StoreError
-from controller.store.errors import UrlNotUsable
+from controller.store.errors import StoreBusy, UrlNotUsable
 from controller.store.settings import StorePart
 from topology.problems import Problems
 
@@ -24,7 +24,7 @@ def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
         "agents": settings.agents,
         "rest_socket": settings.rest_socket,
     }
-    return (*_of_addresses(addresses), *_of_the_store(settings.store.url))
+    return (*_of_addresses(addresses), *_of_the_store(settings.store.url, is_of_pair=settings.pair is not None))
 
 
 def hindrances_beside(path: Path) -> tuple[str, ...]:
@@ -46,8 +46,8 @@ def _of_addresses(addresses: Mapping[str, ListenAddress | UnixSocket | None]) ->
     return [f"listen.{name}: {why}" for name, address in said for why in _not_free(address)]
 
 
-def _of_the_store(url: str) -> list[str]:
-    return [f"store: {why}" for why in _not_usable(url)]
+def _of_the_store(url: str, *, is_of_pair: bool = False) -> list[str]:
+    return [f"store: {why}" for why in _not_usable(url, is_of_pair=is_of_pair)]
 
 
 def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
@@ -69,12 +69,14 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
             yield f"{address}: {error.strerror or error}: end who listens there, or take another"
 
 
-def _not_usable(url: str) -> Iterator[str]:
-    """Yield why a database could not be used."""
+def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:
+    """Yield why a database could not be used; one of a pair may start while the other one has it."""
     store = Store(url)
     try:
         store.try_out()
     except StoreError as error:
+        if is_of_pair and isinstance(error, StoreBusy):
+            return
         yield str(error)
     finally:
         store.close()

@@ -1,0 +1,107 @@
+"""The manual sets up a pair by its own commands, as they are written there, on a real PostgreSQL."""
+
+import os
+import re
+import subprocess
+from contextlib import ExitStack
+
+import pytest
+import yaml
+
+from apps.tests.test_examples import blocks, flat, shell
+from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.site.running import HEADWAY, Running, free_port
+from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import chile_illinois
+from topology.network_text import section_of
+
+CONFIG, STARTED = "/etc/headway/controller.yaml", "systemctl restart headway-controller"
+VARIES = {  # what the page says, and what it becomes
+    r"ctl-[ab], process \d+": r"\S+, process \d+",
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z": r"\S+Z",
+    r"term \d+": r"term \d+",
+    r"\.\.\.": r".*",
+}
+
+
+class PageSite:
+    """The machines of the page: two controllers, and a database without anything in it."""
+
+    def __init__(self, folder, parts):
+        self._folder, self._parts = folder, parts
+        postgres = parts.enter_context(PrivatePostgres())
+        self._socket = re.findall("host=(.+)", postgres.url)[0]
+        self.pair = {name: f"127.0.0.1:{free_port()}" for name in "ab"}
+        path = f"{HEADWAY.parent}:{os.environ['PATH']}"
+        at = {"PGHOST": self._socket.replace("%2F", "/"), "PGUSER": "headway", "PGDATABASE": "postgres"}
+        self._environment = at | {"PATH": path, "COLUMNS": "200"}
+
+    def here(self, text):
+        """What the page says, with this site's addresses."""
+        for name, rest in self.pair.items():
+            text = text.replace(f"https://ctl-{name}.example.org:8080", f"http://{rest}")
+        return text.replace("@db.example.org/headway", f"@/headway?host={self._socket}")
+
+    def configured(self, name):
+        """Write a machine's file, with the lines of the page."""
+        (lines,) = blocks("pair.md", "yaml")
+        section = re.sub(r"^   ", "", self.here(lines), flags=re.MULTILINE)
+        if name == "b":
+            a, b = self.pair.values()
+            section = section.replace(a, "first").replace(b, a).replace("first", b)
+        listen = {"rest": self.pair[name]} | {of: f"127.0.0.1:{free_port()}" for of in ("openflow", "agents")}
+        said = {"network": section_of(chile_illinois(100_000_000_000)), "listen": listen}
+        config = self._folder / name / "controller.yaml"
+        config.parent.mkdir()
+        config.write_text(yaml.safe_dump(said | yaml.safe_load(section)))
+        return config
+
+    def follow(self, block, config=CONFIG):
+        """Do what a block of the page says, and find that it prints what it says."""
+        for command, said in parts_of(block):
+            if command.startswith("export "):
+                name, value = self.here(command).removeprefix("export ").split("=")
+                self._environment[name] = value
+            elif command == STARTED:
+                one = Running(config, f"http://{self.pair[config.parent.name]}")
+                self._parts.callback(one.end)
+                one.start()
+            else:
+                printed = flat(shell(self.here(command).replace(CONFIG, str(config)), self._folder, self._environment))
+                assert re.fullmatch(pattern(self.here(said).replace(CONFIG, str(config))), printed), (command, printed)
+
+
+def parts_of(block):
+    """Each command of a block, and what it prints."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, *lines = part.splitlines()
+        yield command, " ".join(lines)
+
+
+def pattern(said):
+    """What is said, as a pattern."""
+    text, found, at = flat(said), "", 0
+    for one in re.finditer("|".join(f"({what})" for what in VARIES), text):
+        found += re.escape(text[at : one.start()]) + [*VARIES.values()][one.lastindex - 1]
+        at = one.end()
+    return found + re.escape(text[at:])
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    os.geteuid() != 0 or binaries() is None, reason="needs root, and PostgreSQL 14 or newer as Debian packages it"
+)
+def test_a_pair_is_set_up_by_the_commands_of_the_page(tmp_path):
+    database, machine, anywhere, *_ = blocks("pair.md", "console")
+    with ExitStack() as parts:
+        site = PageSite(tmp_path, parts)
+        site.follow(database)
+        for name in site.pair:
+            site.follow(machine, site.configured(name))
+        headway = [HEADWAY, "leader", "--json", "--url", ",".join(f"http://{rest}" for rest in site.pair.values())]
+
+        def stands_by():
+            return b'"standbys": []' not in subprocess.run(headway, check=True, capture_output=True).stdout
+
+        eventually(stands_by, within_s=60, what="one stands by")
+        site.follow(anywhere)
