@@ -26,7 +26,7 @@ from headway.errors import (
     NotAUrl,
     NotTrusted,
 )
-from headway.several import Said, Several
+from headway.hedged import Hedged, Said
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -117,11 +117,11 @@ class Transport:
         if len(self._addresses) == 1 or not asked.repeatable:
             return self._again(asked, lambda at: Said(at, self._once(asked, at)), time.sleep).answer
         patience_s = REACHED_S if asked.method == "GET" else PATIENCE_S
-        several = Several(partial(self._once, asked), patience_s, _is_elsewhere)
+        hedged = Hedged(partial(self._once, asked), patience_s, _is_elsewhere)
         try:
-            said = self._again(asked, several.ask, several.pause)
+            said = self._again(asked, hedged.ask, hedged.pause)
         except ApiError as failed:
-            said = several.rest(failed)
+            said = hedged.late_answer(failed)
         self._at = said.at
         return said.answer
 

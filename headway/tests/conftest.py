@@ -9,6 +9,6 @@ import pytest
 def slept(monkeypatch):
     """The waits of the client, which take no time."""
     waits = []
-    for module in ("transport", "several"):
+    for module in ("transport", "hedged"):
         monkeypatch.setattr(f"headway.{module}.time", SimpleNamespace(sleep=waits.append))
     return waits

@@ -1,4 +1,7 @@
-"""One request at several controllers of which one leads: one that is silent keeps nobody from asking the others."""
+"""A hedged request: of several controllers another one is asked too while one is silent, and the first answer counts.
+
+Source: Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2013, "Hedged requests".
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ class Said(NamedTuple):
     error: Exception | None = None
 
 
-class Several:
-    """Asks each controller in a thread of its own, and none again that may still answer.
+class Hedged:
+    """One request at several controllers: each is asked in a thread of its own, and none again that may still answer.
 
     Args:
         ask: asks one of them, by its number; returns its answer, or fails.
@@ -67,7 +70,7 @@ class Several:
         with suppress(Empty):
             self._heard.append(self._said.get(timeout=pause_s))
 
-    def rest(self, failed: Exception) -> Said:
+    def late_answer(self, failed: Exception) -> Said:
         """Return the first answer of those that may still give one; wait for that.
 
         Raises:
