@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from apps.loading import loading
+
 EXIT_USAGE = 2
 
 
@@ -18,14 +20,14 @@ def main() -> None:
 
 def daemon(config: Path) -> int:
     """Run the agent until it is ended; return its exit code."""
-    from hostagent.errors import AgentConfigError
-    from hostagent.settings import loaded
+    with loading():
+        from hostagent.agent.daemon import run
+        from hostagent.errors import AgentConfigError
+        from hostagent.settings import loaded
 
     try:
         settings = loaded(config)
     except AgentConfigError as error:
         print(*(f"headway-agent: {config}: {problem}" for problem in error.problems), sep="\n", file=sys.stderr)
         return EXIT_USAGE
-    from hostagent.agent.daemon import run
-
     return run(settings)

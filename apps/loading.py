@@ -9,7 +9,8 @@ from collections.abc import Iterator
 def loading() -> Iterator[None]:
     """Import inside: what is loaded stays, so that the collector finds nothing in it, now or later.
 
-    It would look through all that is there whenever there is a quarter more: a quarter of the controller's start.
+    It would look through all that is there whenever there is a quarter more: a quarter of the controller's start, an
+    eighth of an agent's.
     """
     was_on = gc.isenabled()
     gc.disable()

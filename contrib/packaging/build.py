@@ -46,7 +46,7 @@ AGENTS_OWN = (
     ),
     *("topology/units.py", "topology/wire.py", "topology/yaml_text.py", "apps/__init__.py", "apps/agent.py"),
     *("apps/cli/__init__.py", "apps/cli/agent.py", "apps/cli/agent_setup.py", "apps/cli/agent_tables.py"),
-    *("apps/cli/agent_store.py", "apps/cli/place.py"),
+    *("apps/cli/agent_store.py", "apps/cli/place.py", "apps/loading.py"),
     *("apps/cli/completion.py", "apps/cli/identity.py", "apps/cli/options.py", "apps/cli/printed.py"),
     *("apps/cli/shown.py", "apps/cli/trust.py", "hostagent"),
 )
