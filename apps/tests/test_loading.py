@@ -1,12 +1,14 @@
 """What is loaded is not looked through for garbage, and what nobody needs yet is not loaded."""
 
 import gc
+import importlib
 import subprocess
 import sys
 
 import pytest
 
 from apps.loading import loading
+from controller.without import without
 
 
 def test_nothing_is_collected_while_modules_are_loaded_and_what_they_left_never_again():
@@ -28,3 +30,31 @@ def test_a_controller_loads_neither_the_calendar_nor_postgresql_before_somebody_
     asked = "import sys, apps.controller; print(sorted({'icalendar', 'psycopg'} & {*sys.modules}))"
     shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+LOADED = """
+import sys
+import apps.main
+from controller.without import FOR_TERMINALS, without
+with apps.main.loading(), without(*FOR_TERMINALS):
+    import apps.controller
+from controller.southbound.ovsdb.replica import ovs_package
+ovs_package()
+print(sorted({'eventlet', 'pygments', 'rich'} & {*sys.modules}))
+"""
+
+
+def test_a_controller_loads_nothing_that_others_only_look_for():
+    shown = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def test_what_is_missing_for_a_while_is_there_again_and_what_was_loaded_stays(tmp_path, monkeypatch):
+    (tmp_path / "wanted_by_others.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with without("wanted_by_others", "gc"):
+        assert importlib.import_module("gc") is gc
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("wanted_by_others")
+    assert importlib.import_module("wanted_by_others").__name__ == "wanted_by_others"
+    del sys.modules["wanted_by_others"]
