@@ -26,6 +26,7 @@ class StandBy:
     def __init__(self, app: ASGIApp, leader: Callable[[], LeaderView]) -> None:
         self._app = app
         self._leader = leader
+        self._looking: asyncio.Task[None] | None = None  # for all whose requests are kept
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to its handler, or its client to who leads.
@@ -54,12 +55,19 @@ class StandBy:
 
     async def _led(self, leader: LeaderView) -> LeaderView:
         """Return who leads, once that is known: while leaders change it is nobody, for milliseconds."""
+        if not is_about_to_change(leader):
+            return leader
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        await asyncio.shield(self._looking)
+        return self._leader()
+
+    async def _look(self) -> None:
+        """Return once it is known who leads, or after a second; whoever waits for that, it is looked once."""
         for _ in range(LOOKS):
-            if not is_about_to_change(leader):
-                break
             await asyncio.sleep(LOOK_S)
-            leader = self._leader()
-        return leader
+            if not is_about_to_change(self._leader()):
+                return
 
 
 def is_about_to_change(leader: LeaderView) -> bool:

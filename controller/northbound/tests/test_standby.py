@@ -1,5 +1,6 @@
 """The API of a controller of a pair: who takes what changes something, and who leads."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -8,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from controller.northbound.access import all_may
 from controller.northbound.api import api
+from controller.northbound.standby import StandBy
 from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
 from controller.plan.leading import LeaderView, PairStanding
 
@@ -88,6 +90,26 @@ def test_a_request_that_comes_while_nobody_leads_is_kept_until_it_is_known_who_d
     asked.before, asked.view = ([about_to] * 3 if next_one is LEADS else []) + [nobody] * 3, next_one
     assert asked.client.post(MANY, json=NIGHT).status_code == status
     assert not asked.before
+
+
+def test_a_thousand_requests_that_are_kept_look_as_often_as_one():
+    looks = []
+
+    async def answered(_scope, _receive, _send):
+        looks.append("answered")
+
+    def stands():
+        looks.append("look")
+        return LEADS if len(looks) > 1100 else replace(STANDS_BY, address="", holder="")
+
+    async def all_of_them():
+        app = StandBy(answered, stands)
+        scope = {"type": "http", "method": "POST", "path": MANY, "query_string": b""}
+        await asyncio.gather(*(app(scope, None, None) for _ in range(1000)))
+
+    asyncio.run(all_of_them())
+    assert looks.count("answered") == 1000
+    assert looks.count("look") < 2200  # one when each comes, one when it goes, and a hundred between
 
 
 def test_a_leader_that_the_database_does_not_answer_decides_nothing(asked, site):
