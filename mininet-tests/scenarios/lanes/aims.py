@@ -5,6 +5,7 @@ Beside them what is known of protocols that have paths of their own: how long th
 
 from typing import Any
 
+from controller.southbound.openflow.desired import METER_BURST_MS
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, within
@@ -12,7 +13,7 @@ from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, w
 OF_BOTH_LANES = 0.97  # of what both are planned for, from the first byte to the last one's confirmation
 SAID_WITHIN_MS = 1000  # after a circuit's death, that the promise will be late
 HELD = 0.97, 1.01  # of its plan, what a path has that is held
-OF_ONE_LANE = 1.01  # of its plan, at most: what a meter lets through in a second
+AHEAD_MS = METER_BURST_MS + 10  # of its lane's rate: the meter's burst, and between two looks at what has arrived
 STANDS_STILL_S = {"mptcp": (1.0, 1.5), "sctp": (1.0, 1.5), "sctp-rfc4960": (62.5, 65.0)}
 """When an interface dies: a timeout of a second, SCTP's RTO.min; by RFC 4960 six in a row, of 1, 2, ... 32 s."""
 
@@ -32,7 +33,7 @@ def _aims_of(program: str, one: dict[str, Any]) -> dict[str, Aim]:
         stood_s = next((length for _, length in one["death"]["holes_s"]), 0.0)
         return {"stands still, s": within(stood_s, *STANDS_STILL_S[program])}
     if one["one_path"]:
-        return {"most in a second, of its lane's plan": at_most(one["most_of_plan"], OF_ONE_LANE)}
+        return {"ahead of its lane's rate, ms of it": at_most(one["burst_ms"], AHEAD_MS)}
     if "death" in one:
         return _of_a_death(one)
     return _held(_undisturbed(one), one) if one["own_paths"] else _undisturbed(one)

@@ -76,6 +76,26 @@ def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
     )
 
 
+def _mptcp(stale_loss_cnt: int, cases: tuple[str, ...]) -> StripedProgram:
+    """Return curl with one connection of Multipath TCP: subflows instead of lanes' connections.
+
+    Args:
+        stale_loss_cnt: so many times nothing is confirmed by a subflow before no more is sent by it; Linux's default
+            is 4.
+        cases: those that it is run in.
+    """
+    return StripedProgram(
+        f"mptcpize run {_SINK}",
+        "mptcpize run curl --silent --show-error --fail --header Expect: --upload-file {folder}/0"
+        " http://{address}:{port}/",
+        1,
+        (f"sysctl -qw net.mptcp.stale_loss_cnt={stale_loss_cnt}", "ip mptcp endpoint add {own} subflow"),
+        cases,
+        own_paths=True,
+        session_s=0.6,
+    )
+
+
 PROGRAMS = {
     "curl": StripedProgram(
         _SINK,
@@ -95,16 +115,8 @@ PROGRAMS = {
         " --webdav-url http://{address}:{port} {folder} :webdav:",
         CONNECTIONS,
     ),
-    "mptcp": StripedProgram(  # curl, and one connection of Multipath TCP: subflows instead of lanes' connections
-        f"mptcpize run {_SINK}",
-        "mptcpize run curl --silent --show-error --fail --header Expect: --upload-file {folder}/0"
-        " http://{address}:{port}/",
-        1,
-        ("ip mptcp endpoint add {own} subflow",),
-        CASES,
-        own_paths=True,
-        session_s=0.6,
-    ),
+    "mptcp": _mptcp(4, CASES),
+    "mptcp-stale1": _mptcp(1, (INTERFACE_DIES,)),
     "curl-get": StripedProgram(
         _SOURCE,
         f"curl --silent --show-error --fail --parallel --parallel-immediate --parallel-max {CONNECTIONS}"

@@ -70,7 +70,7 @@ def test_a_dead_lane_s_rest_is_late_by_how_long_nothing_of_it_came():
     assert death["rest_took_s"] == pytest.approx(death["rest_at_plan_s"] + 0.25 * 260 / 400, abs=0.05)
 
 
-def test_how_long_nothing_came_after_a_death_and_what_a_lane_had_at_most():
+def test_how_long_nothing_came_after_a_death():
     def rates_of(at_us):
         stands_still = 5_000_000 < at_us < 6_200_000 or 9_000_000 < at_us < 9_450_000
         return dict.fromkeys(LANES, 0) if stands_still else RATES_BPS
@@ -81,7 +81,18 @@ def test_how_long_nothing_came_after_a_death_and_what_a_lane_had_at_most():
         (pytest.approx(0, abs=0.03), pytest.approx(1.2, abs=0.03)),
         (pytest.approx(4, abs=0.03), pytest.approx(0.45, abs=0.03)),
     ]
-    assert found["most_of_plan"] == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(("bucket_ms", "falls_short"), [(0, 0), (500, 0), (600, 1)])
+def test_what_a_meter_holds_is_never_further_ahead_of_its_rate_than_its_burst(bucket_ms, falls_short):
+    def rates_of(at_us):  # nothing, then twice the rate until what was saved is gone, then the rate
+        is_over = at_us > 3_000_000 + 1000 * bucket_ms
+        return {lane: 0 if at_us < 3_000_000 else bps if is_over else 2 * bps for lane, bps in RATES_BPS.items()}
+
+    found = transfer(seen(rates_of, one_path=True), SIZE_BYTES, RTTS_S)
+    assert found["burst_ms"] == pytest.approx(bucket_ms, abs=15)
+    judged = aims({"idle_share": 1, "runs": {"sctp, undisturbed": found}})
+    assert sum(not aim.ok for aim in judged.values()) == falls_short
 
 
 @pytest.mark.parametrize(("stood_s", "falls_short"), [(1.2, 0), (0.2, 1), (63.7, 1)])
