@@ -65,9 +65,9 @@ def controller(
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
-    from controller.without import FOR_TERMINALS, without
+    from controller.absent import FOR_TERMINALS, absent
 
-    with loading(), without(*FOR_TERMINALS):
+    with loading(), absent(*FOR_TERMINALS):
         from apps.configuration import load
         from apps.start_check import hindrances, hindrances_beside
         from controller.errors import ConfigError
@@ -86,7 +86,7 @@ def controller(
         for line in not_ours(settings.site.network):
             typer.echo(f"{config}: {line}")
         return
-    with loading(), without(*FOR_TERMINALS):
+    with loading(), absent(*FOR_TERMINALS):
         from apps import logs
         from apps.controller import run
         from controller.security.token_file import TokensUnusable

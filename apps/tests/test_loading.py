@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from apps.loading import loading
-from controller.without import without
+from controller.absent import absent
 
 
 def test_nothing_is_collected_while_modules_are_loaded_and_what_they_left_never_again():
@@ -35,8 +35,8 @@ def test_a_controller_loads_neither_the_calendar_nor_postgresql_before_somebody_
 LOADED = """
 import sys
 import apps.main
-from controller.without import FOR_TERMINALS, without
-with apps.main.loading(), without(*FOR_TERMINALS):
+from controller.absent import FOR_TERMINALS, absent
+with apps.main.loading(), absent(*FOR_TERMINALS):
     import apps.controller
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
@@ -52,7 +52,7 @@ def test_a_controller_loads_nothing_that_others_only_look_for():
 def test_what_is_missing_for_a_while_is_there_again_and_what_was_loaded_stays(tmp_path, monkeypatch):
     (tmp_path / "wanted_by_others.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    with without("wanted_by_others", "gc"):
+    with absent("wanted_by_others", "gc"):
         assert importlib.import_module("gc") is gc
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module("wanted_by_others")

@@ -3,8 +3,8 @@
 import select
 from typing import Any
 
+from controller.absent import absent
 from controller.southbound.ovsdb.secured import SecuredRemote, registered
-from controller.without import without
 
 # The package waits twice as long after each vain attempt, up to 8 s: longer than a change may take.
 _RECONNECT_MS = 1_000
@@ -12,7 +12,7 @@ _RECONNECT_MS = 1_000
 
 def ovs_package() -> Any:
     """Return the ovs package, loaded and mended; what of it connects to databases is in it."""
-    with without("eventlet"):  # it is looked for, to ask whether it is in use; its 250 modules take 0.2 s
+    with absent("eventlet"):  # it is looked for, to ask whether it is in use; its 250 modules take 0.2 s
         import ovs.db.idl
         import ovs.jsonrpc
         import ovs.poller

@@ -9,7 +9,7 @@ FOR_TERMINALS = ("pygments", "rich")
 
 
 @contextlib.contextmanager
-def without(*packages: str) -> Iterator[None]:
+def absent(*packages: str) -> Iterator[None]:
     """Let packages be missing for whoever imports them inside; one that is loaded already stays."""
     missing = [name for name in packages if name not in sys.modules]
     sys.modules.update(dict.fromkeys(missing))  # type: ignore[arg-type]  # None: it is not found (import system, 5.3.1)
