@@ -8,7 +8,7 @@ from mininet_tests.scenarios.failover.run import CASES, PORTS
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.timeout(2000),
+    pytest.mark.timeout(2400),
 ]
 AT_BOTH_ENDS = "both"  # as a fibre is cut; the others are in the long tier
 EACH = [case if case == AT_BOTH_ENDS else pytest.param(case, marks=pytest.mark.long) for case in CASES]

@@ -20,6 +20,7 @@ from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.scenarios.faults.aims import aims
 from mininet_tests.scenarios.faults.cases import IMAGE, IMAGE_PORT, IMAGER, FaultCase, cases
 from mininet_tests.scenarios.faults.pair import pair
+from mininet_tests.scenarios.faults.points import GROUPS
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
 from mininet_tests.site.lsst import FLOWS, RECEIVER
@@ -176,7 +177,7 @@ def main() -> int:
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
-        replayed = commands.isolated(*commands.module("scenarios.faults.switches"))
+        replayed = commands.isolated(*commands.module("scenarios.faults.switches", *GROUPS))
         printed = subprocess.run(replayed, check=True, stdout=subprocess.PIPE, text=True).stdout
         seen = run(args.case, folder, args.layers_every) | {
             "points": json.loads(printed)["points"],

@@ -1,8 +1,10 @@
 """A controller and two userspace switches of Open vSwitch, without hosts: what faults do to rules and meters.
 
-Run inside ``isolated.sh``, on any machine. Prints as JSON what each fault did; ``run.py`` has the traffic.
+Run inside ``isolated.sh``, on any machine. Prints as JSON what came of the parts that are asked for: the faults, or a
+group of what users meet (``points.py``); ``run.py`` has the traffic.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import httpx
 import yaml
 
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
-from mininet_tests.scenarios.faults.points import replayed
+from mininet_tests.scenarios.faults.points import GROUPS, replayed
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
@@ -31,10 +33,11 @@ SETTLED_WITHIN_S = 90.0  # beside three guests 30 were too few
 AWAY_S = 3.0
 LEASE_S = 3.0
 AT_REST_S = 2.0
+FAULTS = "faults"
 
 
-def run(directory: Path) -> dict[str, Any]:
-    """Return what each fault did.
+def run(directory: Path, parts: Sequence[str]) -> dict[str, Any]:
+    """Return what each fault did if the faults are among the parts, and what came of the points of the other parts.
 
     Raises:
         AssertionError: something did not come about in time.
@@ -54,8 +57,9 @@ def run(directory: Path) -> dict[str, Any]:
         _wait_for(controller, 2)
         time.sleep(LEASE_S + 1)  # there are no agents: from here on their hosts are absent
         _wait_for_rest(controller)
-        played = {name: _played(controller, acts) for name, acts in faults.items()}
-        return {"faults": played, "points": replayed(ovs, controller, directory / "headway.db")}
+        played = {name: _played(controller, acts) for name, acts in faults.items() if FAULTS in parts}
+        groups = [part for part in parts if part != FAULTS]
+        return {"faults": played, "points": replayed(ovs, controller, directory / "headway.db", groups)}
 
 
 def _played(controller: Running, acts: Sequence[Callable[[], object]]) -> dict[str, Any]:
@@ -102,6 +106,14 @@ def _wait_for(controller: Running, ups: int) -> None:
     eventually(settled, within_s=SETTLED_WITHIN_S, what=f"{ups} connections, and the plan is in force")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the parts that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="+", choices=(FAULTS, *GROUPS))
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        json.dump(run(Path(scratch)), sys.stdout)
+        json.dump(run(Path(scratch), asked.parts), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,11 +33,21 @@ pytestmark = [
 ]
 
 
+AT_ONCE = (("faults", "promises"), ("ports",), ("strangers",))  # each on a site of its own: they mostly wait
+
+
+def played(parts):
+    """What came of some parts on one site."""
+    command = commands.isolated(*commands.module("scenarios.faults.switches", *parts))
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
 @pytest.fixture(scope="module")
 def switches():
-    """What faults did to two userspace switches."""
-    command = commands.isolated(*commands.module("scenarios.faults.switches"))
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    """What faults did to two userspace switches, and what users met there."""
+    with ThreadPoolExecutor() as pool:
+        sites = list(pool.map(played, AT_ONCE))
+    return {key: {name: one for site in sites for name, one in site[key].items()} for key in ("faults", "points")}
 
 
 @pytest.mark.parametrize("fault", ["openflow cut", "database away"])

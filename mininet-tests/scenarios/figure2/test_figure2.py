@@ -11,7 +11,7 @@ PART_BYTES = 20_000_000
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.timeout(1500),
+    pytest.mark.timeout(2500),
 ]
 
 

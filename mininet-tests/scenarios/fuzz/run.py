@@ -1,17 +1,20 @@
 """Every parser that a stranger reaches, fuzzed: libFuzzer, led by what of our code each input runs (atheris).
 
-A process for each parser; what it may raise stands in ``targets.py``. Anything else ends the process, as does what
-takes longer than ``SLOWEST_S`` or more memory than ``MOST_MB``; the input is kept in the folder.
+A process for each parser, forked from one that has imported them all; what it may raise stands in ``targets.py``.
+Anything else ends the process, as does what takes longer than ``SLOWEST_S`` or more memory than ``MOST_MB``; the input
+is kept in the folder.
 """
 
 import argparse
 import logging
+import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +26,17 @@ SLOWEST_S, MOST_MB, LONGEST_BYTES = 5, 1_024, 4_096
 PATIENCE_S = 3_600
 _RUNS = re.compile(r"stat::number_of_executed_units: (\d+)")
 _PEAK = re.compile(r"stat::peak_rss_mb: +(\d+)")
-_OURS = ["controller.providers", "controller.security", "controller.southbound", "topology"]
 
 
-def child(name: str, arguments: list[str]) -> None:
-    """Fuzz one parser in this process; it ends with what is found."""
+def child(name: str, arguments: list[str], said: Path) -> None:
+    """Fuzz one parser in this process, which ends with what is found; what it says is in a file."""
+    with said.open("wb") as log:
+        for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+            os.dup2(log.fileno(), descriptor)
     import atheris  # type: ignore[import-untyped]
-
-    with atheris.instrument_imports(include=_OURS):
-        from mininet_tests.scenarios.fuzz.targets import TARGETS, taken
     import structlog
+
+    from mininet_tests.scenarios.fuzz.instrumented import TARGETS, taken
 
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -60,25 +64,31 @@ def fuzzed(name: str, runs: int, seed: int, folder: Path) -> dict[str, Any]:
             "print_final_stats": 1,
             "artifact_prefix": f"{kept}/",
         }
-        command = [sys.executable, "-m", "mininet_tests.scenarios.fuzz.run", "--child", name]
+        said = Path(examples).with_suffix(".log")
+        arguments = [*(f"-{key}={value}" for key, value in options.items()), examples]
         began_s = time.monotonic()
-        done = subprocess.run(
-            [*command, *(f"-{key}={value}" for key, value in options.items()), examples],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    count, peak = _RUNS.search(done.stderr), _PEAK.search(done.stderr)
-    text = done.stdout + done.stderr
+        process = _forking().Process(target=child, args=(name, arguments, said))
+        process.start()
+        process.join(PATIENCE_S)
+        process.kill()
+        process.join()
+    text = said.read_text(errors="replace")
+    said.unlink()
+    count, peak = _RUNS.search(text), _PEAK.search(text)
     return {
         "inputs": int(count[1]) if count else 0,
-        "found": [] if done.returncode == 0 else _found(text),
+        "found": [] if process.exitcode == 0 else _found(text),
         "seconds": round(time.monotonic() - began_s, 1),
         "peak_mb": int(peak[1]) if peak else None,
         "kept": sorted(str(one) for one in kept.iterdir()),
     }
+
+
+def _forking() -> ForkServerContext:
+    """Return where processes are forked from one that has the parsers: to import them instrumented takes seconds."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["mininet_tests.scenarios.fuzz.instrumented"])
+    return context
 
 
 def _found(text: str) -> list[str]:
@@ -106,9 +116,6 @@ def aims(seen: dict[str, Any], inputs: int) -> dict[str, Aim]:
 
 def main() -> None:
     """Fuzz them all, and write the report; or one, as its child."""
-    if sys.argv[1:2] == ["--child"]:
-        child(sys.argv[2], sys.argv[3:])
-        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out/fuzz"), help="folder (default: %(default)s)")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="of all parsers together (default: %(default)s)")

@@ -6,7 +6,7 @@ from mininet_tests.lab.played import played
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2600),
 ]
 
 
