@@ -171,7 +171,7 @@ class _Boots:
         with self._lock:
             if self._ended.is_set():
                 return EXIT_INTERRUPTED
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            process = subprocess.Popen([*commands.DIES_WITH_US, *command], stdout=subprocess.PIPE, text=True)
             self._running.append(process)
         for told in _told(process):
             seen = told | self._facts | {"dilation": batch.dilation, "memory": batch.memory}

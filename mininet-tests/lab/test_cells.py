@@ -109,7 +109,8 @@ def test_a_lab_that_measures_nothing_is_not_started_for_ever(lab):
     assert code == EXIT_FAILED
 
 
-def test_ctrl_c_ends_the_lab_and_the_next_run_goes_on(lab):
+def hanging(lab):
+    """A run of which one cell is kept and the second is under way, in a process group of its own."""
     program = (
         "import sys; from mininet_tests.lab import cells; from pathlib import Path;"
         f"cells.commands.BOOT = Path({str(cells.commands.BOOT)!r});"
@@ -124,12 +125,33 @@ def test_ctrl_c_ends_the_lab_and_the_next_run_goes_on(lab):
         process_group=0,
     )
     eventually((lab.folder / "hanging").exists, within_s=60, what="the second cell is under way")
+    return process
+
+
+def is_over(process):
+    """Return whether nobody of a process group is left."""
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_ctrl_c_ends_the_lab_and_the_next_run_goes_on(lab):
+    process = hanging(lab)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=60) == 130
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    assert is_over(process)
     assert lab.seen({"name": "one"})["s"] == 1
     assert lab.missing([{"name": "one"}, {"name": "hangs"}]) == [{"name": "hangs"}]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_a_lab_ends_with_who_measures_however_that_ends(lab, sent):
+    process = hanging(lab)
+    process.send_signal(sent)
+    process.wait(timeout=60)
+    eventually(lambda: is_over(process), within_s=30, what="the lab has ended")
 
 
 def test_labs_run_side_by_side_and_one_that_breaks_ends_the_others(lab):
