@@ -91,9 +91,6 @@ class Backend(Protocol):
     def drop(self, connection: Connection) -> None:
         """Close a connection, which may be broken."""
 
-    def commit_soon(self, connection: Connection) -> None:
-        """Let the transaction under way be committed without waiting for the disk."""
-
     def release(self) -> None:
         """Let others have the database."""
 
@@ -196,9 +193,6 @@ class Sqlite:
         if self._path is not None:
             connection.invalidate()
         connection.close()
-
-    def commit_soon(self, connection: Connection) -> None:
-        """See :meth:`Backend.commit_soon`. A file has no pair that waits."""
 
     def release(self) -> None:
         """See :meth:`Backend.release`. The lock file stays: one that is removed could be locked twice."""
@@ -308,10 +302,6 @@ class Postgresql:
         """See :meth:`Backend.drop`."""
         connection.invalidate()
         connection.close()
-
-    def commit_soon(self, connection: Connection) -> None:
-        """See :meth:`Backend.commit_soon`."""
-        connection.execute(text("SET LOCAL synchronous_commit = off"))
 
     def release(self) -> None:
         """See :meth:`Backend.release`. The lock went with the connection."""

@@ -117,8 +117,6 @@ class Database:
                 connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
-            if self._claimed and change is None:  # whatever is written under the term later has it on the disk before
-                self._backend.commit_soon(connection)
             self._lead(known.get(TERM))
             self.saves = int(known.get(SAVES) or 0)
             self._number = max(self._number, highest(connection).number)
