@@ -5,7 +5,9 @@ lower bound, and never taken for its rate. So a receiver that is held to a littl
 something waiting, and when nothing waits any more it takes more than was thought, and is held no longer.
 
 A plan that follows every noise of a disk would do more harm than the share that is idle. So nothing changes before two
-sights in a row say the same, and a change soon after another must wait twice as long as that one had to.
+sights in a row say the same, and a change soon after another must wait twice as long as that one had to. And a receiver
+whose drain is noise is not let go as soon as nothing waits: it was held to less than its mean, is held to that, and let
+go if nothing waits for half a minute then.
 """
 
 from collections.abc import Sequence
@@ -15,10 +17,11 @@ from enum import StrEnum
 SURPLUS = 16  # a receiver is held to its drain and a sixteenth of it: the surplus is what tells that it takes more
 ALIKE = 2  # so many sights in a row must say the same before anything changes
 SLOWLY = 4  # so many more, where none of them is sure
-REMEMBERED = 30  # sights of which the drain is the mean: half a minute
+REMEMBERED = 30  # sights of which the drain is the mean: half a minute; a noisy receiver is not let go sooner
 STANDS_SIGHTS = 3  # a receiver that stands still for no more than so many sights has not become slow
 STANDS_SHARE = 16  # below a sixteenth of what it is held to, it stands still
 NEAR = 6  # within a sixth of what it is held to, it is left there
+NOISY, TELLING = 4, 4  # so many sights, further apart than a quarter of their mean, are noise around it
 SUDDENLY = 2  # below half of that, or above twice, it is not waited for until the mean has followed
 FIRST_WAIT_US, LONGEST_WAIT_US = 2_000_000, 64_000_000
 CALM_US = 120_000_000  # without a change: the next one is not kept waiting
@@ -71,6 +74,7 @@ class Intake:
         waiting: how many sights in a row something waited; below 0 until that can be believed.
         quiet: how many sights in a row nothing did.
         standing: how many sights in a row it stood still.
+        is_raised: it is noisy, and held to more since nothing waited for it.
         is_fixed: what it drains is what its operator says: nothing needs to be tried.
     """
 
@@ -85,6 +89,7 @@ class Intake:
     waiting: int = 0
     quiet: int = 0
     standing: int = 0
+    is_raised: bool = False
     is_fixed: bool = False
 
     @property
@@ -108,12 +113,12 @@ class Intake:
             mean_bps = _mean(known.drains_bps)
             is_slow = known.waiting >= ALIKE and known.drains_bps and mean_bps + mean_bps // SURPLUS < planned_bps
             return known._changed(max(1, mean_bps), sight.brake, now_us) if is_slow and may_change else known
-        if known.quiet >= ALIKE:
-            return known._changed(None, sight.brake, now_us) if may_change else known
-        other_bps = known._other_bps(known.drain_bps)
-        if other_bps is None or not may_change:
+        if not may_change:
             return known
-        return known._changed(other_bps, sight.brake, now_us)
+        if known.quiet >= ALIKE:
+            return known._emptied(known.drain_bps, sight.brake, now_us)
+        other_bps = known._other_bps(known.drain_bps)
+        return known if other_bps is None else known._changed(other_bps, sight.brake, now_us)
 
     def _counted(self, sight: IntakeSight) -> "Intake":
         """Return it with a sight among those that are remembered."""
@@ -127,6 +132,21 @@ class Intake:
             return replace(self, quiet=0, waiting=1 if sight.is_sure else 1 - SLOWLY, drains_bps=())
         drains_bps = (*self.drains_bps, sight.drained_bps)[-REMEMBERED:]
         return replace(self, quiet=0, standing=0, waiting=self.waiting + 1 or 1, drains_bps=drains_bps)
+
+    def _emptied(self, held_bps: int, brake: Brake, now_us: int) -> "Intake":
+        """Return it when nothing waits any more: held no longer, or to its mean if it is noisy, or a little more."""
+        if self._is_noisy(held_bps):
+            more_bps = max(_mean(self.drains_bps), held_bps + held_bps // SURPLUS)
+            return replace(self._changed(more_bps, brake, now_us), quiet=0, is_raised=True)
+        if self.is_raised and self.quiet < REMEMBERED:
+            return self
+        return self._changed(None, brake, now_us)
+
+    def _is_noisy(self, held_bps: int) -> bool:
+        """Return whether what it has drained goes up and down, and nothing of that was far above what it is held to."""
+        if len(self.drains_bps) < TELLING or max(self.drains_bps) >= held_bps * SUDDENLY:
+            return False
+        return (max(self.drains_bps) - min(self.drains_bps)) * NOISY > _mean(self.drains_bps)
 
     def _other_bps(self, held_bps: int) -> int | None:
         """Return what it is to be held to instead, None if that is near enough: much else at once, little in time."""
@@ -149,6 +169,7 @@ class Intake:
             wait_us=FIRST_WAIT_US if was_calm else min(LONGEST_WAIT_US, 2 * self.wait_us),
             drains_bps=() if drain_bps is None else self.drains_bps[-ALIKE:],
             waiting=0 if drain_bps is None else self.waiting,
+            is_raised=False,
         )
 
 

@@ -24,7 +24,7 @@ LEAST_SHARE, OTHERS_GET, KEPT_SHARE = 0.99, 0.95, 1.0
 HELD_SHARE = 1.01  # of the time that it takes while others have what is over: 1%, as of the prediction
 LATER_S = 0.02  # two round trips: when a file is stored is seen to a few milliseconds
 REACTION_S, LAPSES_WITHIN_S, CHANGES = 2.0, 6.0, 8
-NOISY_CHANGES, NOISY_WRITTEN = 3, 0.98  # in ten minutes: as the rules of a sight promise; of what the disk could write
+NOISY_CHANGES, NOISY_WRITTEN = 4, 0.98  # in ten minutes, the first hold with them; of what the disk could write
 LEAST_OVERRUN_MBPS = 0.9 * OVERRUN_BPS / 1e6
 SLOW_PLAN = 1.5  # times what the slowed disk takes: below, the plan has followed it
 

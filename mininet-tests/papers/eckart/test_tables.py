@@ -110,7 +110,7 @@ def noisy_cell(epochs, written_bytes=20_800 * MB, background_mbps=640):
     ("cell", "missed"),
     [
         (noisy_cell([4, 4, 6, 6, 7, 8]), []),
-        (noisy_cell([4, 6, 8, 10, 12]), ["a noisy disk: changes of the plan in ten minutes"]),
+        (noisy_cell([4, 6, 8, 10, 12, 14]), ["a noisy disk: changes of the plan in ten minutes"]),
         (noisy_cell([4, 6], written_bytes=20_500 * MB), ["a noisy disk: written, of what it could write"]),
         (noisy_cell([4, 6], background_mbps=620), ["a noisy disk: others got, of the rest"]),
     ],
