@@ -9,7 +9,7 @@ PYTHON  := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE :=
 # Files side by side, more than there are cores: many tests wait.
 MANY := -n 4 --dist loadfile
-BY_THE_CLOCK := mininet-tests/bench mininet-tests/scenarios/faults/test_away.py \
+BY_THE_CLOCK := mininet-tests/bench mininet-tests/scenarios/deploy mininet-tests/scenarios/faults/test_away.py \
 	mininet-tests/scenarios/faults/test_two_switches.py mininet-tests/scenarios/floods/test_switch.py
 # Longest first, as their timeouts say: two labs at a time, and beside them what a busy machine makes slower but not wrong.
 LONGEST_FIRST := --dist loadfile --no-loadscope-reorder --durations 20

@@ -17,7 +17,7 @@ def seen() -> dict[str, Any]:
     """What a controller in plain text and one by TLS met."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostile, "ROUNDS", 1)
-        patch.setattr(hostile, "QUIET_S", 0.1)  # what is slower than that is not judged here
+        patch.setattr(hostile, "QUIET_S", 0.5)
         patch.setattr(hostile, "REST_S", 1.0)
         return measured(40, 1.0, lambda _text: None)["sites"]
 
