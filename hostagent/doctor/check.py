@@ -237,6 +237,7 @@ _SWITCHES = {
     "tcp_retries2": _Switch((15, *range(8, 256)), _WARN, "a connection outlives an outage (RFC 1122: 100 s)"),
     "tcp_mtu_probing": _Switch((0, 1), _WARN, "2 tries larger segments all the time, beside the plan's window"),
     "mptcp.enabled": _Switch((1,), _WARN, "else a program that asks for Multipath TCP gets TCP, and is not told"),
+    "mptcp.stale_loss_cnt": _Switch((1,), _WARN, "so many holes of half a second before MPTCP leaves a dead path"),
     "sctp.pf_enable": _Switch((1,), _WARN, "a path's death costs SCTP a second; without (RFC 4960) 63 s"),
     "sctp.pf_retrans": _Switch((0,), _WARN, "so many timeouts more, of 2, 4 ... s, before SCTP takes its other path"),
     "tcp_slow_start_after_idle": _Switch((), FitnessVerdict.OK, "no matter for held connections; 0 helps the others"),

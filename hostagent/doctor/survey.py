@@ -37,7 +37,7 @@ TCP_SETTINGS = (
 )
 CORE_SETTINGS = ("rmem_max", "wmem_max")
 # Of protocols that use several paths themselves.
-RIVAL_SETTINGS = ("mptcp.enabled", "sctp.pf_enable", "sctp.pf_retrans")
+RIVAL_SETTINGS = ("mptcp.enabled", "mptcp.stale_loss_cnt", "sctp.pf_enable", "sctp.pf_retrans")
 PROC = Path("/proc")
 INTERFACES = Path("/sys/class/net")
 # What a container's runtime leaves where the container sees it: Docker, Podman, systemd (nspawn and services like it).

@@ -223,7 +223,9 @@ def test_pause_frames_are_shown_and_are_no_fault():
 
 
 def test_what_a_path_s_death_would_cost_mptcp_and_sctp_is_said_with_the_cure():
-    spoilt = set_up(**{"mptcp.enabled": "0", "sctp.pf_enable": "0", "sctp.pf_retrans": "0"})
-    assert verdicts(spoilt) == {"mptcp.enabled": FitnessVerdict.WARN, "sctp.pf_enable": FitnessVerdict.WARN}
+    mptcp, sctp = {"mptcp.enabled": "0", "mptcp.stale_loss_cnt": "4"}, {"sctp.pf_enable": "0", "sctp.pf_retrans": "0"}
+    spoilt = set_up(**mptcp, **sctp)
+    assert verdicts(spoilt) == dict.fromkeys((*mptcp, "sctp.pf_enable"), FitnessVerdict.WARN)
+    assert row(spoilt, "mptcp.stale_loss_cnt").fix == 'sysctl -w net.mptcp.stale_loss_cnt="1"'
     assert row(spoilt, "sctp.pf_enable").fix == 'sysctl -w net.sctp.pf_enable="1"'
     assert "net.sctp.pf_enable = 1" in sysctl_file(spoilt, WANTED)

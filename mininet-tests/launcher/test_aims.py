@@ -78,6 +78,8 @@ LANES = {
             "death": {"allowed_ms": 300, "back_at_plan_ms": {"base20": 200.0}, "said_to_be_late_after_ms": 20.0},
             "events": {"late": 1, "not_carried": 0},
         },
+        "mptcp-stale1, interface dies": LANE
+        | {"what": "interface dies", "own_paths": True, "death": {"holes_s": [[0.0, 0.2]]}},
         "sctp, undisturbed": LANE | {"one_path": True, "burst_ms": 386.0},
         "sctp, interface dies": LANE | {"what": "interface dies", "one_path": True, "death": {"holes_s": [[0.0, 1.2]]}},
     },

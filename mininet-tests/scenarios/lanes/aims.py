@@ -14,7 +14,7 @@ OF_BOTH_LANES = 0.97  # of what both are planned for, from the first byte to the
 SAID_WITHIN_MS = 1000  # after a circuit's death, that the promise will be late
 HELD = 0.97, 1.01  # of its plan, what a path has that is held
 AHEAD_MS = METER_BURST_MS + 10  # of its lane's rate: the meter's burst, and between two looks at what has arrived
-STANDS_STILL_S = {"mptcp": (1.0, 1.5), "sctp": (1.0, 1.5), "sctp-rfc4960": (62.5, 65.0)}
+STANDS_STILL_S = {"mptcp": (1.0, 1.5), "mptcp-stale1": (0.0, 0.3), "sctp": (1.0, 1.5), "sctp-rfc4960": (62.5, 65.0)}
 """When an interface dies: a timeout of a second, SCTP's RTO.min; by RFC 4960 six in a row, of 1, 2, ... 32 s."""
 
 
