@@ -41,10 +41,16 @@ class Stop(threading.Event):
 
     failed = False
     again = False  # whether the process begins anew after its end
+    for_good = False  # a signal has come
 
     def begin_anew(self) -> None:
-        """End, and begin anew."""
-        self.again = True
+        """End, and begin anew, unless a signal has come or comes meanwhile."""
+        self.again = not self.for_good
+        self.set()
+
+    def end_for_good(self) -> None:
+        """End, whatever was to come after it."""
+        self.again, self.for_good = False, True
         self.set()
 
 
@@ -52,7 +58,7 @@ def stop_signal() -> Stop:
     """Return what SIGTERM and SIGINT set."""
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.end_for_good())
     return stop
 
 
