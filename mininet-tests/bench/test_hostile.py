@@ -19,7 +19,7 @@ def seen() -> dict[str, Any]:
         patch.setattr(hostile, "ROUNDS", 1)
         patch.setattr(hostile, "QUIET_S", 0.5)
         patch.setattr(hostile, "REST_S", 1.0)
-        return measured(40, 1.0, lambda _text: None)["sites"]
+        return measured(40, 2.0, lambda _text: None)["sites"]
 
 
 @pytest.mark.root
