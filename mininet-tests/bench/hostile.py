@@ -1,7 +1,7 @@
 """What strangers do to a controller's ports, each thing beside a client that works: its latency, memory, answers, log.
 
 All of it is on loopback, once in plain text and once by TLS. The strangers have an address of their own (127.0.0.2), a
-process of the lowest priority, and come again when they are cut off; the client that works is a process too, which asks
+process of lower priority, and come again when they are cut off; the client that works is a process too, which asks
 every 20 ms on one connection. ``--publish`` writes the table of docs/security.md as well.
 """
 
@@ -39,7 +39,8 @@ from topology.certificates import REST_URI, Kind
 
 EVERY_S = 0.02
 ROUNDS = 3
-FIRST = -15  # priority of controller and client; strangers have the last one
+MORE_ROUNDS = 5  # of an attack whose strangers had no turn on a busy machine
+FIRST = -15  # priority of controller and client; strangers come behind
 BOOKED = 300
 QUIET_S = 3.0  # before each attack
 REST_S = 35.0  # after all of them, in which memory is given back
@@ -115,13 +116,22 @@ class Honest:
 
 
 def _attacked(site: AttackedSite, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
-    """Return what an attack has done; the best of some rounds, for what others do on this machine only adds to it."""
+    """Return what an attack has done; the best of some rounds, for what others do on this machine only adds to it.
+
+    Rounds in which no stranger had a turn show nothing: others take their place.
+    """
     rounds: list[dict[str, Any]] = []
     while len(rounds) < ROUNDS and (not rounds or (_slower_ms(rounds[-1]) or SLOWER_MS) >= SLOWER_MS):
         rounds.append(_round(site, honest, attack, seconds))
-    best = min(rounds, key=lambda one: one["p99_ms"] or 0)
+    while not (came := [one for one in rounds if _came(one)]) and len(rounds) < ROUNDS + MORE_ROUNDS:
+        rounds.append(_round(site, honest, attack, seconds))
+    best = min(came or rounds, key=lambda one: one["p99_ms"] or 0)
     worst = {key: max(one[key] for one in rounds) for key in ("not_answered", "resident_bytes")}
     return {**best, **worst, "rounds": len(rounds)}
+
+
+def _came(one: dict[str, Any]) -> bool:
+    return bool(one["got"]) or one["gets"] == "nowhere"
 
 
 def _slower_ms(one: dict[str, Any]) -> float | None:

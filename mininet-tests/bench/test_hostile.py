@@ -29,7 +29,7 @@ def test_the_honest_are_answered_beside_every_attack_and_nothing_breaks(seen):
         attacks = found["attacks"]
         assert {name: one["not_answered"] for name, one in attacks.items() if one["not_answered"]} == {}, site
         statuses = {int(code) for one in attacks.values() for code in one["statuses"]}
-        assert statuses >= {200, 400, 413}, site  # too few listeners for a 429 come in a second on a busy machine
+        assert statuses >= {200, 400}, site  # 413 is test_strangers'; a busy machine has too few listeners for a 429
         assert max(statuses) < 500, site
         assert found["tracebacks"] == 0, found["traceback"]
         assert found["log_lines"] <= LOG_LINES, site

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from controller.northbound.api import MOST_BODY_BYTES
 from mininet_tests.bench.hostile import resident_bytes
 from mininet_tests.site.running import HEADWAY, Running, running
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.root
 
 STRANGER = "127.0.0.2"
 PER_S = 20
+JSON = "application/json"
 
 
 @dataclass
@@ -112,6 +114,12 @@ def test_a_hundred_megabytes_of_header_lines_are_not_kept(site):
                 sent += 65_536
     assert sent < 10 << 20, "they were taken"
     assert resident_bytes(site.controller.pid) - before_bytes < 50 * 10**6
+
+
+def test_who_sends_a_body_that_is_too_large_is_told_so_on_the_wire(site):
+    with site.as_("ana") as ana:
+        answer = ana.post("/v1/reservations", content=b" " * (MOST_BODY_BYTES + 1), headers={"Content-Type": JSON})
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
 
 
 def test_1100_idle_connections_shut_nobody_out(site):
