@@ -56,6 +56,8 @@ _SCTP = f"{sys.executable} -m mininet_tests.scenarios.lanes.sctp_mover"
 def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
     """Return a mover by one SCTP association with an address at each end for each lane.
 
+    Its packets go one by one, as by a line: a meter in software counts the headers of a super-packet once.
+
     Args:
         pf_enable: 1, Linux's default: a path that times out once is not used while another is (RFC 7829); 0: it is used
             until it has timed out six times (RFC 4960).
@@ -67,6 +69,7 @@ def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
         1,
         (
             "modprobe sctp",
+            "ethtool -K {device} tx-sctp-segmentation off",
             f"sysctl -qw net.sctp.pf_enable={pf_enable}",
             "ip route replace {far} dev {device} src {own}",
             "ip neigh replace {far} lladdr {far_mac} dev {device}",
@@ -114,6 +117,7 @@ PROGRAMS = {
         f"rclone copy --transfers {CONNECTIONS} --no-traverse --no-check-dest --ignore-checksum --retries 1"
         " --webdav-url http://{address}:{port} {folder} :webdav:",
         CONNECTIONS,
+        session_s=0.8,
     ),
     "mptcp": _mptcp(4, CASES),
     "mptcp-stale1": _mptcp(1, (INTERFACE_DIES,)),

@@ -95,10 +95,26 @@ def test_what_a_meter_holds_is_never_further_ahead_of_its_rate_than_its_burst(bu
     assert sum(not aim.ok for aim in judged.values()) == falls_short
 
 
-@pytest.mark.parametrize(("stood_s", "falls_short"), [(1.2, 0), (0.2, 1), (63.7, 1)])
-def test_a_protocol_s_own_failover_is_judged_by_how_long_it_stands_still(stood_s, falls_short):
-    one = {"what": "interface dies", "one_path": True, "death": {"holes_s": [(0.0, stood_s)]}, "violations": []}
-    judged = aims({"idle_share": 1, "runs": {"sctp, interface dies": one}})
+RFC4960_S = [1.245, 6.101, 24.314, 34.042]  # as seen, where a little came by the other path in between
+
+
+@pytest.mark.parametrize(
+    ("program", "stood_s", "falls_short"),
+    [
+        ("sctp", [1.2], 0),
+        ("sctp", [0.2], 1),
+        ("sctp", [63.7], 1),
+        ("sctp-rfc4960", RFC4960_S, 0),
+        ("sctp-rfc4960", RFC4960_S[:-1], 1),
+        ("sctp-rfc4960", [*RFC4960_S, 1.0], 1),
+        ("mptcp-stale1", [], 0),
+        ("mptcp-stale1", [0.4], 1),
+    ],
+)
+def test_a_protocol_s_own_failover_is_judged_by_how_long_it_stands_still_in_all(program, stood_s, falls_short):
+    one = {"what": "interface dies", "one_path": True, "violations": []}
+    one["death"] = {"holes_s": [(0.0, length_s) for length_s in stood_s]}
+    judged = aims({"idle_share": 1, "runs": {f"{program}, interface dies": one}})
     assert sum(not aim.ok for aim in judged.values()) == falls_short
 
 
