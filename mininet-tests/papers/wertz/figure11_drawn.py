@@ -7,9 +7,10 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
+from mininet_tests.papers.wertz.figure11 import FIGURES
 from mininet_tests.probes.figures import folder_drawn
 
-WAYS = {True: ("in lock step", "tab:blue"), False: ("without", "tab:orange")}
+WAYS = {FIGURES[True]: ("in lock step", "tab:blue"), FIGURES[False]: ("without", "tab:orange")}
 
 
 def printed(report: dict[str, Any]) -> None:
@@ -17,9 +18,9 @@ def printed(report: dict[str, Any]) -> None:
     table = Table(title="4 GB by a striped mover over four lanes, MB/s")
     for column in ("streams", "", "measured", "model"):
         table.add_column(column, justify="left" if not column else "right")
-    for row in report["figure_11"]:
-        way, _ = WAYS[row["lock_step"]]
-        table.add_row(str(row["streams"]), way, f"{row['mb_per_s']:.1f}", f"{row['model_mb_per_s']:.1f}")
+    for name, (way, _) in WAYS.items():
+        for row in report[name]:
+            table.add_row(str(row["streams"]), way, f"{row['mb_per_s']:.1f}", f"{row['model_mb_per_s']:.1f}")
     Console(highlight=False).print(table)
 
 
@@ -29,14 +30,14 @@ def drawn(_: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5, 3.4), dpi=110)
-    for lock_step, (way, colour) in WAYS.items():
-        rows = [row for row in report["figure_11"] if row["lock_step"] is lock_step]
+    axes.set_xscale("log", base=2)
+    for name, (way, colour) in WAYS.items():
+        rows = report[name]
         widths = [row["streams"] for row in rows]
         axes.plot(widths, [row["model_mb_per_s"] for row in rows], color=colour, linewidth=1, label=f"model, {way}")
         measured = [row["mb_per_s"] for row in rows]
         axes.plot(widths, measured, "o", color=colour, markersize=5, label=f"measured, {way}")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([row["streams"] for row in report["figure_11"]])
+        axes.set_xticks(widths)
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.set_xlabel("streams")
     axes.set_ylabel("MB/s")
