@@ -29,6 +29,12 @@ CELLS_A_BOOT = 8
 OVERRUN_BPS = 800_000_000
 NOISE_BPS, NOISE_LASTS_S = (200_000_000, 360_000_000), (0.5, 1.5)  # drawn anew: its rate, and for how long
 NOISY_S = 600
+NOISY_SLOWER = 10
+"""Line, disk and page cache of the noisy cell are a tenth of the others': what counts there is when the plan changes.
+
+Ten minutes at 1 Gbit/s take hours of a machine. Times are as at the full rates: how long a rate lasts, and how long the
+page cache has something to write.
+"""
 COARSELY_S = 0.05  # what arrives is counted so often in ten minutes
 
 
@@ -53,8 +59,8 @@ def others() -> list[Cell]:
         *several,
         base | {"name": "slows", "experiment": "slows", "seconds": [15, 20, 25]},
         base | {"name": "killed", "experiment": "killed"},
-        base | {"name": "noisy", "experiment": "noisy", "seconds": [NOISY_S], "seed": 1,
-                "disk_bps": list(NOISE_BPS), "lasts_s": list(NOISE_LASTS_S)},
+        base | {"name": "noisy", "experiment": "noisy", "seconds": [NOISY_S], "seed": 1, "slower": NOISY_SLOWER,
+                "disk_bps": [bps // NOISY_SLOWER for bps in NOISE_BPS], "lasts_s": list(NOISE_LASTS_S)},
         base | {"name": "overrun", "experiment": "overrun", "size_bytes": 300_000_000, "udp_bps": OVERRUN_BPS},
     ]  # fmt: skip
 
@@ -67,9 +73,9 @@ def transfer(who: str, size_mb: int) -> Cell:
 
 def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -> Iterator[Batch]:
     """Yield boots for cells: those of one boot are measured one after another on the same site, or on the bare line."""
-    like: dict[tuple[bool, float, str, int], list[Cell]] = {}
+    like: dict[tuple[bool, float, int, str, int], list[Cell]] = {}
     for cell in missing:
-        site_of_it = is_endless(cell), counted_every_s(cell), _beside(cell["who"]), dilation(cell)
+        site_of_it = is_endless(cell), counted_every_s(cell), slower(cell), _beside(cell["who"]), dilation(cell)
         like.setdefault(site_of_it, []).append(cell)
     for some in like.values():
         for first in range(0, len(some), CELLS_A_BOOT):
@@ -80,6 +86,12 @@ def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -
 def is_endless(cell: Cell) -> bool:
     """Return whether a cell has a flow that never ends, to a disk of which nobody has said what it takes."""
     return cell["experiment"] in ("slows", "killed", "noisy")
+
+
+def slower(cell: Cell) -> int:
+    """Return how many times less than in others a cell's line carries, its disk writes and its page cache holds."""
+    divisor: int = cell.get("slower", 1)
+    return divisor
 
 
 def counted_every_s(cell: Cell) -> float:

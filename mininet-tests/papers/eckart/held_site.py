@@ -33,6 +33,7 @@ from mininet_tests.papers.eckart.cells import (
     SLOWED_BPS,
     counted_every_s,
     is_endless,
+    slower,
 )
 from mininet_tests.papers.freemon.guest import surroundings
 from mininet_tests.probes.arrivals import Arrivals
@@ -52,7 +53,7 @@ LOOK_S, FINE_S = 0.2, 0.002
 READY_S = 0.05  # from an announcement until its plan is in force: a promise allows for it
 HELD_WITHIN_S = 90.0  # a change soon after those of the cell before waits for 64 s at most
 FULL = 0.9  # of what is planned for the background
-MEASURED_BYTES = "250MB"
+MEASURED_BYTES = 250_000_000
 SOCKETS = 16  # one has its memory back only when a datagram has left the line's port, and would send what that does
 KEPT_EVERY = 20  # of what was counted
 ENDLESS_BYTES, ROUND_BYTES = 1 << 40, DISK_BYTES // 2  # a flow without end writes its file over and over
@@ -105,11 +106,13 @@ class DiskSite:
 @contextmanager
 def disk_site(cell: Cell, folder: Path) -> Iterator[DiskSite]:
     """Give the site of a cell, and of those like it: its disk measured first, as an operator does."""
-    network = chile_illinois(rate_bps=RATE_BPS, delay_us=RTT_MS * 500)
+    by = slower(cell)
+    network = chile_illinois(rate_bps=RATE_BPS // by, delay_us=RTT_MS * 500)
     holds, endless = cell["who"] == HELD, is_endless(cell)
-    with slow_disk(folder / "disk", DISK_BPS, DISK_BYTES, ROOM_BYTES) as disk:
-        command = [str(HEADWAY), "agent", "check", "--store", str(disk.path), "--rate", "1Gbps", "--json"]
-        said = subprocess.run([*command, "--bytes", MEASURED_BYTES], capture_output=True, text=True, check=True)
+    with slow_disk(folder / "disk", DISK_BPS // by, DISK_BYTES, ROOM_BYTES // by) as disk:
+        command = [str(HEADWAY), "agent", "check", "--store", str(disk.path), "--json"]
+        command += ["--rate", f"{RATE_BPS // by} bit/s", "--bytes", str(MEASURED_BYTES // by)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True)
         measured = json.loads(said.stdout)
         senders = [str(network.host(host).ip) + "/32" for host in SENDERS if host != BACKGROUND]
         store: dict[str, Any] = {"path": str(disk.path), "name": STORE, "from": senders}

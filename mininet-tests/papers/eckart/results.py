@@ -8,7 +8,16 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.receivers import ReceiverBucket
 from mininet_tests.lab.cells import Cell
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.papers.eckart.cells import FREE, HELD, OVERRUN_BPS, PREDICTABLE_PPM, RATE_BPS, RIVALS, SLOWED_BPS
+from mininet_tests.papers.eckart.cells import (
+    FREE,
+    HELD,
+    OVERRUN_BPS,
+    PREDICTABLE_PPM,
+    RATE_BPS,
+    RIVALS,
+    SLOWED_BPS,
+    slower,
+)
 from mininet_tests.testing.aims import Aim, at_least, at_most, none_of
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, converted_bps
@@ -193,7 +202,7 @@ def noisy(cell: Cell) -> dict[str, Any]:
         "held_to_mbps": [round(bps / 1e6, 1) for _, bps in planned(cell, "archive")],
         "could_write_mbps": cell["could_bytes"] * 8e-6 / seconds,
         "written_of_that": cell["written_bytes"] / cell["could_bytes"],
-        "background_of_the_rest": (ended[2] - begun[2]) * 8 / (LINE_BPS * seconds - written_bits),
+        "background_of_the_rest": (ended[2] - begun[2]) * 8 / (LINE_BPS / slower(cell) * seconds - written_bits),
         "again_segments": cell["again_segments"],
     }
 

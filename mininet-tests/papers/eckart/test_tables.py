@@ -23,6 +23,7 @@ from mininet_tests.papers.eckart.cells import (
     cells,
     counted_every_s,
     is_endless,
+    slower,
     transfer,
 )
 from mininet_tests.papers.eckart.results import FILE_BPS, LINE_BPS, aims, report
@@ -58,6 +59,7 @@ def test_cells_of_one_boot_can_be_measured_on_one_site():
         assert boot.command == (("site",) if who <= set(OURS) else ("line",))
         assert len({is_endless(one) for one in boot.cells}) == 1, "its flows and what is known of its disk are others"
         assert len({counted_every_s(one) for one in boot.cells}) == 1
+        assert len({slower(one) for one in boot.cells}) == 1
     kinds = [{one["experiment"] for one in boot.cells} for boot in boots]
     assert {"slows", "killed"} in kinds
     assert any({"several", "overrun"} <= kind for kind in kinds)
@@ -97,12 +99,12 @@ def test_a_file_faster_than_the_line_is_held_against_what_the_plan_gives_it_besi
     assert row["share"] == pytest.approx(320 * MB / FILE_BPS)
 
 
-def noisy_cell(epochs, written_bytes=20_800 * MB, background_mbps=640):
-    """Ten minutes of a disk of 280 Mbit/s in the mean; one look for each epoch."""
-    looks = [{"s": n, "epoch": epoch, "planned_bps": {"archive": 297 * MB}} for n, epoch in enumerate(epochs)]
+def noisy_cell(epochs, written_bytes=2_080 * MB, background_mbps=64):
+    """Ten minutes of a disk of 28 Mbit/s in the mean; one look for each epoch."""
+    looks = [{"s": n, "epoch": epoch, "planned_bps": {"archive": 29 * MB}} for n, epoch in enumerate(epochs)]
     rows = [[0.0, 0, 0], [600.0, written_bytes, background_mbps * MB // 8 * 600]]
     (cell,) = [one for one in cells(quick=False) if one["name"] == "noisy"]
-    return cell | {"looks": looks, "arrived": rows, "written_bytes": written_bytes, "could_bytes": 21_000 * MB,
+    return cell | {"looks": looks, "arrived": rows, "written_bytes": written_bytes, "could_bytes": 2_100 * MB,
                    "again_segments": 0, "idle_share": 0.5, "commit": "c0ffee"}  # fmt: skip
 
 
@@ -111,8 +113,8 @@ def noisy_cell(epochs, written_bytes=20_800 * MB, background_mbps=640):
     [
         (noisy_cell([4, 4, 6, 6, 7, 8]), []),
         (noisy_cell([4, 6, 8, 10, 12, 14]), ["a noisy disk: changes of the plan in ten minutes"]),
-        (noisy_cell([4, 6], written_bytes=20_500 * MB), ["a noisy disk: written, of what it could write"]),
-        (noisy_cell([4, 6], background_mbps=620), ["a noisy disk: others got, of the rest"]),
+        (noisy_cell([4, 6], written_bytes=2_050 * MB), ["a noisy disk: written, of what it could write"]),
+        (noisy_cell([4, 6], background_mbps=62), ["a noisy disk: others got, of the rest"]),
     ],
 )
 def test_a_plan_that_follows_a_disks_noise_misses_an_aim(cell, missed):
