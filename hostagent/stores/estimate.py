@@ -17,6 +17,7 @@ IO_SHARE = 2  # half of the time for a disk
 PAUSE_MS = 200  # for so long a writer that is held up sleeps at most: MAX_PAUSE in linux/mm/page-writeback.c
 OWN_PERCENT = 75  # of what the disk has written can be of the store's own: then its rate is the store's
 LEAST_DIRTY_BYTES = 16 << 20  # below that nothing is known to wait for the disk: files of others are dirty, too
+LEAST_DIRTY_PART = 4  # where less can wait than four times that: a quarter of what can
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,5 +167,6 @@ def _waited_for_bps(before: DiskState | None, now: DiskState | None, took_ns: in
     if before is None or now is None:
         return None
     is_busy = (now.busy_ms - before.busy_ms) * 1_000_000 * 100 >= took_ns * BUSY_PERCENT
-    waits = min(before.dirty_bytes, now.dirty_bytes) > LEAST_DIRTY_BYTES
+    least_bytes = min(LEAST_DIRTY_BYTES, now.limit_bytes // LEAST_DIRTY_PART)
+    waits = min(before.dirty_bytes, now.dirty_bytes) > least_bytes
     return (now.written_bytes - before.written_bytes) * 8 * 10**9 // took_ns if is_busy and waits else None

@@ -115,6 +115,14 @@ def test_a_page_cache_with_a_backlog_is_waited_for_though_nothing_is_unread():
     assert not little.is_waiting, "it is what others write"
 
 
+@pytest.mark.parametrize(("dirty_mb", "is_waiting"), [(3, True), (1, False)])
+def test_of_a_small_page_cache_a_quarter_is_a_backlog(dirty_mb, is_waiting):
+    before, now = (DiskState(n * 3_500_000, n * 980, dirty_mb * MB, 8 * MB) for n in range(2))
+    seen = intake(look(0, 100, 0, before), look(1, 103, 0, now))
+    assert seen.is_waiting is is_waiting
+    assert not is_waiting or seen.drained_bps == 24 * MBIT, "what was read: the disk has written more than that"
+
+
 def pressed(one, memory_ms, io_ms):
     return replace(one, pressure=PressureState(memory_ms * 1000, io_ms * 1000))
 
