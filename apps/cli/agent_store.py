@@ -55,7 +55,11 @@ def said(path: Path, found: StoreMeasure) -> tuple[str, ...]:
         f"largest file at that rate:  {largest}",
     )
     notes = []
-    if not found.is_held_up:
+    if found.is_short_of_cpu:
+        notes.append(
+            f"this machine wrote {shown_rate(found.came_bps)}, for want of CPU: measure again when it has time"
+        )
+    elif not found.is_held_up:
         notes.append("the writer was never held up: for more, say --bytes with what the disk has room for")
     if found.idle_s is not None and found.idle_s > LONG_IDLE_S:
         notes.append(

@@ -3,8 +3,10 @@
 While the page cache has room a file is written at the rate; from then on as fast as the disk drains. Where that bend is
 says what it took at once: all that was written by then but for what had been drained. A disk that /proc/diskstats
 counts is asked what it has drained: what is accepted after the bend is a little more, while the page cache fills up to
-where the kernel keeps it. What it has drained of the file since its first block is a lower bound of its rate, and the
-better figure where a kernel holds a writer up in long pauses: what is accepted then depends on the pause it ends with.
+where the kernel keeps it. A writer that waits for a CPU is late, too, and by nothing that the store does: only the time
+in which its writes sleep counts. What the disk has drained of the file since its first block is a lower bound of its
+rate, and the better figure where a kernel holds a writer up in long pauses: what is accepted then depends on the pause
+it ends with.
 """
 
 import os
@@ -17,7 +19,8 @@ from pathlib import Path
 from hostagent.stores.disk import Disk
 
 BLOCK_BYTES = 1 << 20
-LATE_S = 0.25  # behind its rate by more than that: it is held up, and not by the machine's scheduler for a moment
+LATE_S = 0.25  # behind its rate by more than that, for want of room: it is held up, and not for a moment
+SCHEDULED = Path("/proc/thread-self/schedstat")
 AFTER_PART = 3  # it is written for a third more of what it took until then, to see at which rate it goes on
 LEAST_AFTER_S = 3.0
 KEEPS_FREE_PART = 10  # a tenth of the disk's free space is left
@@ -36,6 +39,7 @@ class StoreMeasure:
         room_bytes: what it takes at once; if it never was held up, the least that it can be.
         is_held_up: whether the writer ever was held up.
         idle_s: for how long the disk wrote nothing at first; None if it is not counted.
+        came_bps: at which it could be written, held up or not.
     """
 
     rate_bps: int
@@ -45,6 +49,12 @@ class StoreMeasure:
     room_bytes: int
     is_held_up: bool
     idle_s: float | None = None
+    came_bps: int = 0
+
+    @property
+    def is_short_of_cpu(self) -> bool:
+        """Whether it was written at less than nine tenths of the rate though the store never held the writer up."""
+        return not self.is_held_up and self.came_bps * 10 < self.rate_bps * 9
 
     @property
     def largest_bytes(self) -> int | None:
@@ -63,11 +73,19 @@ class NoSpace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How much was written by when, seconds since the beginning, and how much of it the disk had, if it is counted."""
+    """How much was written by when, seconds since the beginning.
+
+    Attributes:
+        at_s: when.
+        size_bytes: how much.
+        on_disk_bytes: how much of it the disk had; None if it is not counted.
+        slept_s: for how long writes have slept so far, and had not to wait for a CPU; None if it is not counted.
+    """
 
     at_s: float
     size_bytes: int
     on_disk_bytes: int | None = None
+    slept_s: float | None = None
 
 
 def bend(course: Sequence[Written], rate_bps: int) -> Written | None:
@@ -81,7 +99,8 @@ def bend(course: Sequence[Written], rate_bps: int) -> Written | None:
 
 
 def _behind_s(one: Written, rate_bps: int) -> float:
-    return one.at_s - one.size_bytes * 8 / rate_bps
+    late_s = one.at_s - one.size_bytes * 8 / rate_bps
+    return late_s if one.slept_s is None else min(late_s, one.slept_s)
 
 
 def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> StoreMeasure:
@@ -93,13 +112,14 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
         kept_s: when all of it was on the disk.
     """
     last, at = course[-1], bend(course, rate_bps)
+    came_bps = round(last.size_bytes * 8 / max(last.at_s, 1e-6))
     least_bps = min(rate_bps, _sustained_bps(course, kept_s))
     if at is None or last.at_s <= at.at_s:
         drained_bytes = round(least_bps * last.at_s / 8)
         if last.on_disk_bytes is not None:
             drained_bytes = min(drained_bytes, last.on_disk_bytes)
         room_bytes = max(0, last.size_bytes - drained_bytes)
-        return StoreMeasure(rate_bps, last.size_bytes, kept_s, least_bps, room_bytes, False, _idle_s(course))
+        return StoreMeasure(rate_bps, last.size_bytes, kept_s, least_bps, room_bytes, False, _idle_s(course), came_bps)
     accepted_bps = max(least_bps, round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s)))
     drain_bps, drained_bytes = accepted_bps, round(accepted_bps * at.at_s / 8)
     if at.on_disk_bytes is not None and last.on_disk_bytes is not None:
@@ -107,7 +127,7 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
         drain_bps = max(least_bps, min(accepted_bps, written_bps))  # others may write there, too
         drained_bytes = min(at.on_disk_bytes, round(drain_bps * at.at_s / 8))
     room_bytes = max(0, at.size_bytes - drained_bytes)
-    return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, True, _idle_s(course))
+    return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, True, _idle_s(course), came_bps)
 
 
 def _sustained_bps(course: Sequence[Written], kept_s: float) -> int:
@@ -174,14 +194,30 @@ def _written(
     descriptor: int, rate_bps: int, most_bytes: int, began_s: float, on_disk: Callable[[], int | None]
 ) -> Iterator[Written]:
     """Write at a rate until enough is known, or so much is written; yield after each block."""
-    block, size_bytes, until_s = os.urandom(BLOCK_BYTES), 0, float("inf")
+    block, size_bytes, until_s, slept_s = os.urandom(BLOCK_BYTES), 0, float("inf"), 0.0
     while size_bytes < most_bytes:
         due_s = began_s + size_bytes * 8 / rate_bps
         time.sleep(max(0.0, due_s - time.monotonic()))
+        awake_s, from_s = _awake_s(), time.monotonic()
         size_bytes += os.write(descriptor, block[: most_bytes - size_bytes])
-        one = Written(time.monotonic() - began_s, size_bytes, on_disk())
+        at_s, until_awake_s = time.monotonic(), _awake_s()
+        if awake_s is not None and until_awake_s is not None:
+            slept_s += max(0.0, at_s - from_s - (until_awake_s - awake_s))
+        one = Written(at_s - began_s, size_bytes, on_disk(), None if awake_s is None else slept_s)
         yield one
         if until_s == float("inf") and _behind_s(one, rate_bps) > LATE_S:
             until_s = one.at_s + max(LEAST_AFTER_S, one.at_s / AFTER_PART)
         if one.at_s >= until_s:
             return
+
+
+def _awake_s() -> float | None:
+    """Return for how long this thread has had a CPU or waited for one; None if the kernel does not count that.
+
+    Source: linux/Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat: the second number.
+    """
+    try:
+        waited_ns = int(SCHEDULED.read_text().split()[1])
+    except OSError:
+        return None
+    return (time.thread_time_ns() + waited_ns) / 1e9

@@ -43,6 +43,15 @@ def test_a_writer_that_is_a_moment_behind_from_its_first_blocks_on_is_not_held_u
     assert seen.room_bytes == pytest.approx(75 * MB, rel=0.05)
 
 
+@pytest.mark.parametrize(("slept_s", "is_held_up"), [(0.01, False), (9.0, True)])
+def test_a_writer_that_waits_for_a_cpu_is_not_held_up_by_the_store(slept_s, is_held_up):
+    found, kept_s = course(1_000 * MBIT, 500 * MBIT, 0, 250 * MB)
+    seen = measure_of([replace(one, slept_s=slept_s) for one in found], 1_000 * MBIT, kept_s)
+    assert seen.is_held_up is is_held_up
+    assert seen.came_bps == pytest.approx(500 * MBIT, rel=0.01)
+    assert seen.is_short_of_cpu is not is_held_up
+
+
 def test_a_disk_that_is_counted_says_itself_what_it_drains():
     found, kept_s = course(1_000 * MBIT, 280 * MBIT, 75 * MB, 300 * MB)
     idle_s = 0.2  # until its kernel begins to write; and the page cache fills up further while the writer is held up
@@ -105,6 +114,7 @@ def test_a_real_file_is_written_and_gone_afterwards(tmp_path):
     assert seen.written_bytes == 20 * BLOCK_BYTES
     assert seen.drain_bps > 0
     assert told
+    assert all(one.slept_s is not None and one.slept_s <= one.at_s for one in told)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -181,6 +181,14 @@ def test_a_disk_that_idles_at_first_is_said_with_its_cure(tmp_path):
         assert "wrote nothing" not in "".join(agent_store.said(tmp_path, replace(late, idle_s=idle_s)))
 
 
+def test_a_machine_without_the_cpu_for_a_rate_is_not_called_a_slow_disk(tmp_path):
+    busy = StoreMeasure(10**10, 10**9, 9.4, 9 * 10**8, 10**9, is_held_up=False, came_bps=9 * 10**8)
+    *_, note = agent_store.said(tmp_path, busy)
+    assert note == "this machine wrote 900 Mbit/s, for want of CPU: measure again when it has time"
+    *_, note = agent_store.said(tmp_path, replace(busy, came_bps=10**10))
+    assert note.startswith("the writer was never held up")
+
+
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
