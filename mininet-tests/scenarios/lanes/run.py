@@ -162,8 +162,9 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     while client.poll() is None:
         if cable is not None and "died_us" not in seen and _arrived(arrivals) - first >= size // 2:
             seen["died_us"] = cable.pull(BOTH_ENDS)
-        looks.append({"at_us": now_us(), "planned_bps": _allocations(site)})
-        dealt = max(dealt, _connections(site), key=lambda one: one.total())
+        open_now = _connections(site)
+        looks.append({"at_us": now_us(), "planned_bps": _allocations(site), "connections": dict(open_now)})
+        dealt = max(dealt, open_now, key=lambda one: one.total())
         if looks[-1]["at_us"] - seen["started_us"] > GIVE_UP_S * 1e6:
             raise RuntimeError(f"{case.name}: not done after {GIVE_UP_S:g} s: {site.tail(f'client-{name}')}")
         time.sleep(LOOKS_EVERY_S)
