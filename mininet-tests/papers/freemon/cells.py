@@ -231,10 +231,11 @@ def figure3_cells() -> list[Cell]:
 def starts_cells() -> list[Cell]:
     """Return senders that start at once, each by an interface as fast as the port they meet at (Freemon V.A).
 
-    First all ways to keep them from a port of usual size, then the port that no way is needed for.
+    First all ways to keep them from a port of usual size, then the port that no way is needed for; what nothing keeps
+    from the usual one comes last, since an allocation that has lost so much is given back for a while.
     """
-    usual = [starts_cell(way, max(TEN_SENDERS), PORT_BYTES) for way in START_WAYS]
-    return usual + [starts_cell("window", senders, DEEP_BYTES) for senders in TEN_SENDERS]
+    *kept, nothing = (starts_cell(way, max(TEN_SENDERS), PORT_BYTES) for way in START_WAYS)
+    return [*kept, *(starts_cell("window", senders, DEEP_BYTES) for senders in TEN_SENDERS), nothing]
 
 
 def starts_cell(way: str, senders: int, buffer_bytes: int) -> Cell:
@@ -312,7 +313,8 @@ def dilation(cell: Cell) -> int:
 
     At 2, transfers that lose 1% of single packets leave 60% of it in the busiest tenth of a second: what is lost is
     looked for among tens of thousands of segments. Each of many paced connections sends only a few segments at once,
-    a program that sends datagrams one: at 4, SRT fills the CPU. At 10 Gbit/s a hole that is filled makes 110 MB
+    a program that sends datagrams one: at 4, SRT fills the CPU, and so do ten senders that start at once into a port
+    that is watched all the time. At 10 Gbit/s a hole that is filled makes 110 MB
     readable at once, and of single packets there are 813,000 in a second. A whole site is as the demo.
     """
     if cell["experiment"] in SITE_EXPERIMENTS:
@@ -321,9 +323,9 @@ def dilation(cell: Cell) -> int:
         return DATAGRAMS
     if cell.get("single_packets"):
         return SINGLE
-    if cell["rate_bps"] > RATE_BPS:
+    if cell["rate_bps"] > RATE_BPS or cell["experiment"] == "starts":
         return WIDE
-    many = cell.get("connections", 1) > 1 or cell["experiment"] in ("load", "starts") or "program" in cell
+    many = cell.get("connections", 1) > 1 or cell["experiment"] == "load" or "program" in cell
     return FAST if many or cell["loss_percent"] > max(LOSSES_PERCENT) else USUAL
 
 

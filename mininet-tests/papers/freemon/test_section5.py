@@ -69,6 +69,16 @@ def test_starts_are_told_by_what_is_in_the_ports_buffer_and_what_it_drops():
     assert not aims.aims(dropped)["starts-htb-10-4MB: dropped at the port"].ok
 
 
+@pytest.mark.parametrize(("way", "ok"), [("headway", False), ("htb", False), ("pause", False), ("window", True)])
+def test_only_a_start_that_nothing_keeps_back_may_fall_back(way, ok):
+    numbers = summary.summary([start_seen(way, 10, 4_000_000, fallback=True)])
+    assert aims.aims(numbers)["transfers on the fallback"].ok is ok
+
+
+def test_the_start_that_loses_most_is_measured_last():
+    assert [one["name"] for one in cells.starts_cells()][-1] == "starts-window-10-4MB"
+
+
 def test_a_sender_held_by_htb_has_its_share_to_the_receiver_and_the_interface_for_the_rest():
     root, *rest = starts.held("nic1", "10.77.2.1", 98_000_000, 980_000_000)
     assert root.endswith("htb default 2")
