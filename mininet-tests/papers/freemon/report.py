@@ -3,6 +3,8 @@
 import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +89,20 @@ def _tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
     parts = ["## Tables 1 and 2: 268.8 MB at 1 Gbit/s\n"]
     if numbers["table2"]:
         parts.append(_verdict(numbers["table2"]))
+    if numbers["table1"]:
+        parts.append(_means(numbers["table1"]))
     for connection in CONNECTIONS:
-        printed = dict(printed2) if connection == "reused" else {key: one.median for key, one in printed1.items()}
-        title = "Reused connections (Table 2)" if connection == "reused" else f"New connections: the {connection}"
+        reused = connection == CONNECTIONS[0]
+        printed = (
+            {key: (s,) for key, s in printed2.items()}
+            if reused
+            else {key: (one.median, one.mean) for key, one in printed1.items()}
+        )
+        title = "Reused connections (Table 2)" if reused else f"New connections: the {connection} (Table 1)"
+        theirs = "the paper's median (it prints no mean)" if reused else "the paper's"
         parts.append(
-            f"### {title}, super-packets\n\nMedian in seconds, and the paper's in brackets; **bold** is above it.\n"
+            f"### {title}, super-packets\n\n"
+            f"Median and mean in seconds, and {theirs} in brackets; **bold** is above it.\n"
         )
         parts.append(_grid(grid(found, connection, SUPER_PACKETS), lambda key, one, p=printed: _beside(one, p[key])))
         parts.append(
@@ -122,6 +133,16 @@ def _verdict(numbers: dict[str, Any]) -> str:
     )
 
 
+def _means(numbers: dict[str, Any]) -> str:
+    """Return how many cells of Table 1 are at or below the paper."""
+    counts = [
+        f"the {connection.replace('_', ' ')}, {one['cells_at_or_below_paper']} by the median and"
+        f" {one['cells_at_or_below_paper_by_mean']} by the mean, of {one['cells']}"
+        for connection, one in numbers.items()
+    ]
+    return "New connections, super-packets, cells at or below the paper:\n" + ";\n".join(counts) + ".\n"
+
+
 def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:
     rows = []
     for rtt_ms in LATENCIES_MS:
@@ -132,9 +153,12 @@ def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:
     return table(["", *(f"{loss:g}%" for loss in LOSSES_PERCENT)], rows) if rows else "Not measured.\n"
 
 
-def _beside(one: Result, printed: Any) -> str:
-    ours = rounded(one.median_s)
-    return f"**{ours}** ({printed})" if ours > printed else f"{ours} ({printed})"
+def _beside(one: Result, printed: Sequence[Decimal]) -> str:
+    """Return a cell's median and mean beside the median, and the mean where there is one, that the paper prints."""
+    ours = [rounded(s) for s in (one.median_s, one.mean_s)]
+    above = [s > theirs for s, theirs in zip_longest(ours, printed, fillvalue=printed[0])]
+    shown = ", ".join(f"**{s}**" if more else str(s) for s, more in zip(ours, above, strict=True))
+    return f"{shown} ({', '.join(map(str, printed))})"
 
 
 def _over(one: Result) -> str:
