@@ -58,7 +58,10 @@ def show(
 @app.command()
 def ovs(
     file: File,
-    controller: Annotated[str, typer.Option(metavar="TARGET", help="As in tcp:192.0.2.1:6653, or ssl:...")],
+    controller: Annotated[
+        list[str],
+        typer.Option(metavar="TARGET", help="As in tcp:192.0.2.1:6653, or ssl:...; of a pair, once for each."),
+    ],
     switch: Annotated[str | None, typer.Option(metavar="NAME", help="Of this switch alone.")] = None,
 ) -> None:
     """Print what to type where each switch is: its bridge, its ports, its controller. Nothing is run.
@@ -67,8 +70,8 @@ def ovs(
 
     headway network ovs network.yaml --controller tcp:192.0.2.1:6653
     """
-    if not _CONTROLLER.fullmatch(controller):
-        base.stop(f'--controller: "{controller}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
+    for wrong in (each for each in controller if not _CONTROLLER.fullmatch(each)):
+        base.stop(f'--controller: "{wrong}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
     network = _network(file)
     names = [each.name for each in network.switches]
     if switch is not None and switch not in names:

@@ -1,10 +1,12 @@
 """A network as lines of text: drawn as a tree, and as what is typed to make its bridges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from topology.addresses import shown_address
 from topology.network import Host, Link, Network, Switch
 from topology.units import shown_rate, shown_size
+
+CALLS = "max_backoff=1000 inactivity_probe=5000"  # docs/faults.md says why
 
 
 def tree(network: Network) -> Iterator[str]:
@@ -63,13 +65,13 @@ def at_switch(network: Network, switch: Switch) -> tuple[Host, ...]:
     return tuple(host for host in network.hosts if network.graph.has_edge(switch.name, host.name))
 
 
-def bridge_lines(network: Network, switch: Switch, controller: str) -> tuple[str, ...]:
+def bridge_lines(network: Network, switch: Switch, controllers: Sequence[str]) -> tuple[str, ...]:
     """Return what is typed where a switch is, so that it is as the network has it; ``docs/faults.md`` says why.
 
     Args:
         network: where it is.
         switch: that.
-        controller: what it calls, as Open vSwitch has it (``tcp:192.0.2.1:6653``).
+        controllers: what it calls, as Open vSwitch has it (``tcp:192.0.2.1:6653``); of a pair, both.
     """
     name, dpid = switch.name, f"{switch.dpid:016x}"
     lines = [
@@ -81,10 +83,15 @@ def bridge_lines(network: Network, switch: Switch, controller: str) -> tuple[str
         link = network.link(name, head)
         asked = f" -- set interface {link.port_name} ofport_request={link.port_no}" if link.port_no else ""
         lines.append(f"ovs-vsctl --may-exist add-port {name} {link.port_name}{asked}")
-    if controller.startswith("ssl:"):
+    if any(each.startswith("ssl:") for each in controllers):
         lines.append("# the switch's key, its certificate, and who signed the controller's: ovs-vsctl set-ssl")
-    lines += [
-        f"ovs-vsctl set-controller {name} {controller}",
-        f"ovs-vsctl set controller {name} max_backoff=1000 inactivity_probe=5000",
-    ]
-    return tuple(lines)
+    return *lines, *_called(name, controllers)
+
+
+def _called(name: str, controllers: Sequence[str]) -> tuple[str, ...]:
+    """Return what lets a bridge call controllers. Several records have no name of their own to be set by afterwards."""
+    if len(controllers) == 1:
+        return f"ovs-vsctl set-controller {name} {controllers[0]}", f"ovs-vsctl set controller {name} {CALLS}"
+    made = (f"""--id=@c{n} create controller 'target="{each}"' {CALLS}""" for n, each in enumerate(controllers))
+    ids = ",".join(f"@c{n}" for n in range(len(controllers)))
+    return (f"ovs-vsctl -- {' -- '.join(made)} -- set bridge {name} controller={ids}",)

@@ -106,3 +106,12 @@ def test_one_switch_alone_is_asked_for_by_name():
         'headway: --switch: there is no switch "x"; there are sum1, bas1\n',
         2,
     )
+
+
+def test_of_a_pair_a_switch_is_told_to_call_both():
+    pair = ("--controller", "ssl:ctl-a.example.org:6653", "--controller", "ssl:ctl-b.example.org:6653")
+    lines, code = said("ovs", FILES["two-lines"], *pair, "--switch", "bas1")
+    (line,) = [each for each in lines.splitlines() if "create controller" in each]
+    assert (code, line.endswith("set bridge bas1 controller=@c0,@c1"), line.count("max_backoff=1000")) == (0, True, 2)
+    assert all(f'target="{each}"' in line for each in pair[1::2])
+    assert said("ovs", FILES["two-lines"], *pair[:2], "--controller", "udp:a:1")[1] == 2

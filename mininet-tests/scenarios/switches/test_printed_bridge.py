@@ -17,7 +17,8 @@ from mininet_tests.testing.networks import FILES, loaded
 pytestmark = NEEDS_OVS
 
 
-def test_what_is_printed_makes_a_bridge_that_calls_with_its_ports_and_may_be_typed_again(tmp_path):
+@pytest.mark.parametrize("others", [(), ("tcp:127.0.0.1:1",)], ids=["alone", "pair"])
+def test_what_is_printed_makes_a_bridge_that_calls_with_its_ports_and_may_be_typed_again(tmp_path, others):
     """Userspace Open vSwitch, which must be told that it is; all else is as printed."""
     network = loaded(FILES["chile-illinois-2"])
     (switch, _) = network.switches
@@ -27,11 +28,15 @@ def test_what_is_printed_makes_a_bridge_that_calls_with_its_ports_and_may_be_typ
     with private_ovs(tmp_path, names) as ovs:
         framework = listening(sessions)
         try:
+            controllers = (f"tcp:127.0.0.1:{framework.port}", *others)
             ovs.vsctl("add-br", switch.name, "--", "set", "bridge", switch.name, "datapath_type=netdev")
             for _ in range(2):
-                for line in bridge_lines(network, switch, f"tcp:127.0.0.1:{framework.port}"):
+                for line in bridge_lines(network, switch, controllers):
                     ovs.vsctl(*shlex.split(line, comments=True)[1:] or ["--version"])
             eventually(lambda: listener.told, within_s=60, what="the switch calls")
+            assert sorted(ovs.vsctl("get-controller", switch.name).split()) == sorted(controllers)
+            backoffs = ovs.vsctl("--bare", "--columns=max_backoff", "list", "controller").split()
+            assert backoffs == ["1000"] * len(controllers)
             numbers = {name: int(ovs.vsctl("get", "interface", name, "ofport")) for name in names}
             assert numbers == {link.port_name: link.port_no for _, link in port_links(network, switch.name)}
             assert ovs.vsctl("get-fail-mode", switch.name).strip() == "secure"
