@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ class PairAgent:
     Attributes:
         host: whose.
         addresses: where the controllers listen for agents.
+        tls: what it shows and whom it believes; None for a port without TLS.
         epoch: what it obeys.
         renewed_s: when that was said last, of ``time.monotonic``.
         obeyed_s: by epoch, when it was obeyed first.
@@ -45,6 +47,7 @@ class PairAgent:
 
     host: str
     addresses: tuple[str, ...]
+    tls: ssl.SSLContext | None = None
     epoch: int = 0
     renewed_s: float = 0.0
     obeyed_s: dict[int, float] = field(default_factory=dict)
@@ -65,14 +68,12 @@ class PairAgent:
 
     async def stay(self, number: int) -> None:
         """Call a controller, again and again as the real one does, and tell it each second what is obeyed."""
-        failures = 0
+        failures, address = 0, f"ws{'s' if self.tls else ''}://{self.addresses[number]}{ATTACH_PATH}"
+        limits = {"open_timeout": 2, "close_timeout": 0.1, "ping_interval": None}
         while True:
             failures += 1
             with contextlib.suppress(OSError, WebSocketException, EOFError, TimeoutError):
-                address = f"ws://{self.addresses[number]}{ATTACH_PATH}"
-                async with connect(
-                    address, proxy=None, compression=None, open_timeout=2, close_timeout=0.1, ping_interval=None
-                ) as stream:
+                async with connect(address, ssl=self.tls, proxy=None, compression=None, **limits) as stream:
                     failures = 0
                     await self._serve(number, stream)
             self._streams.pop(number, None)

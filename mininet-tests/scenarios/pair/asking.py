@@ -1,11 +1,14 @@
 """A script that reserves at a pair of controllers by the client that scripts have, and knows what it was answered."""
 
 import itertools
+import ssl
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
+from threading import Event
 from typing import Any, NamedTuple
 
 from headway import ApiProblem, Client, NoAnswer
@@ -19,8 +22,8 @@ PATIENCE_S = 60.0  # then nobody answers any more
 class CountingClient(Client):
     """Counts how often each request was sent, by its key."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None, token: str | None = None) -> None:
+        super().__init__(url, tls=tls, token=None if token is None else lambda: token)
         self.sent = Counter[str | None]()
 
     @property
@@ -66,19 +69,23 @@ class Script:
         urls: the controllers.
         ends: the hosts for which it reserves.
         start_s: when the reservations begin, Unix time.
+        tls: whom it believes, of controllers that speak TLS.
+        token: that it shows.
         answered: by key, the reservation.
     """
 
     urls: tuple[str, ...]
     ends: tuple[str, str]
     start_s: int
+    tls: ssl.SSLContext | None = None
+    token: str | None = None
     answered: dict[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _client: CountingClient = field(init=False)
 
     def __post_init__(self) -> None:
         """Make its client."""
-        self._client = CountingClient(",".join(self.urls))
+        self._client = CountingClient(",".join(self.urls), self.tls, self.token)
 
     def asks(self) -> Answered:
         """Make a reservation at whoever takes it."""
@@ -92,13 +99,35 @@ class Script:
             else:
                 return Answered(time.monotonic(), self._client.answered_by)
 
-    def again(self, url: str, key: str) -> str:
-        """Return which reservation a controller names for a key that was answered."""
-        return Client(url).hold_reservation(self.wanted(), idempotency_key=key)["id"]
+    def answers(self, each_s: float, happens: Callable[[], None]) -> list[Answered]:
+        """Return the answers that it has while something happens, asking again so long after each."""
+        ended = Event()
 
-    def asked_twice(self) -> int:
-        """Return how many requests were sent more than once until they were answered."""
-        return sum(times > 1 for times in self._client.sent.values())
+        def asks() -> list[Answered]:
+            answers = [self.asks()]
+            while not ended.wait(each_s):
+                answers.append(self.asks())
+            return [*answers, self.asks()]
+
+        with ThreadPoolExecutor(1) as thread:
+            asking = thread.submit(asks)
+            try:
+                happens()
+            finally:
+                ended.set()
+            return asking.result()
+
+    def kept(self, leader: Client) -> dict[str, int]:
+        """Return what has become of the answers, where nothing is left to be done, by asking for each once more."""
+        again = {key: leader.hold_reservation(self.wanted(), idempotency_key=key)["id"] for key in self.answered}
+        listed = [each["id"] for each in leader.all_reservations()]
+        others = sum(again[key] != known for key, known in self.answered.items())
+        return {
+            "answers": len(self.answered),
+            "asked_twice": sum(times > 1 for times in self._client.sent.values()),
+            "lost": sum(known not in listed for known in self.answered.values()),
+            "done_twice": others + len(listed) - len(set(self.answered.values())),
+        }
 
     def wanted(self) -> ReservationIn:
         """Return what it asks for."""

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from headway import Client
 from mininet_tests.scenarios.pair.site import PairSite, pair_site
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.testing.aims import Aim, at_most, equal, stated
@@ -79,30 +78,8 @@ def _logs(world: Path) -> list[str]:
 def _in_the_end(site: PairSite) -> dict[str, Any]:
     """Return what is to be none."""
     one = site.settled()
-    script = site.script
-    ids = set()
-    for key, known in script.answered.items():  # asked once more, where nothing is left to be done
-        said = script.again(one.url, key)
-        ids.add((key, known, said))
-    listed = [each["id"] for page in _pages(one.url) for each in page]
-    return {
-        "answers": len(script.answered),
-        "asked_twice": script.asked_twice(),
-        "lost": sum(known not in listed for known in script.answered.values()),
-        "done_twice": sum(known != again for _, known, again in ids) + len(listed) - len(set(script.answered.values())),
-        "fallbacks": site.fallbacks,
-        "went_back": sum(agent.went_back for agent in site.agents),
-    }
-
-
-def _pages(url: str) -> Sequence[list[dict[str, Any]]]:
-    pages, cursor = [], ""
-    while True:
-        said = httpx.get(f"{url}/v1/reservations?limit=500{f'&cursor={cursor}' if cursor else ''}", timeout=10).json()
-        pages.append(said["reservations"])
-        if not said["next"]:
-            return pages
-        cursor = said["next"]
+    went_back = sum(agent.went_back for agent in site.agents)
+    return site.script.kept(Client(one.url)) | {"fallbacks": site.fallbacks, "went_back": went_back}
 
 
 def aims(seen: dict[str, Any]) -> dict[str, Aim]:

@@ -8,12 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import httpx
@@ -22,7 +20,7 @@ from controller.plan.wiring import port_links
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import Lateness, PairAgent, calling
-from mininet_tests.scenarios.pair.asking import Answered, Script, change_s, longest_s
+from mininet_tests.scenarios.pair.asking import Script, change_s, longest_s
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
@@ -152,24 +150,6 @@ class PairSite:
             each.start()
             self.settled()
 
-    def answers(self, each_s: float, happens: Callable[[], None]) -> list[Answered]:
-        """Return the answers that a script has which asks while something happens."""
-        ended = Event()
-
-        def asks() -> list[Answered]:
-            answers = [self.script.asks()]
-            while not ended.wait(each_s):
-                answers.append(self.script.asks())
-            return [*answers, self.script.asks()]
-
-        with ThreadPoolExecutor(1) as thread:
-            asking = thread.submit(asks)
-            try:
-                happens()
-            finally:
-                ended.set()
-            return asking.result()
-
     def unanswered(self, kind: str, one: Running) -> dict[str, float]:
         """Lose the leader in a way, and bring it back; return for how long nobody answered, s.
 
@@ -180,11 +160,11 @@ class PairSite:
             back_s = self.without_database(one)
             return {"unanswered_s": self.script.asks().at_s - back_s}
         if kind == "moved":
-            answers = self.answers(MOVED_EACH_S, partial(self.moves, one))
+            answers = self.script.answers(MOVED_EACH_S, partial(self.moves, one))
             handed_over_s, slowest_s = change_s(answers), longest_s(answers)
             return {"unanswered_s": slowest_s if handed_over_s is None else handed_over_s, "slowest_s": slowest_s}
         if kind == "upgraded":
-            return {"unanswered_s": longest_s(self.answers(UPGRADED_EACH_S, partial(self.upgrades, one)))}
+            return {"unanswered_s": longest_s(self.script.answers(UPGRADED_EACH_S, partial(self.upgrades, one)))}
         lost_s = time.monotonic()
         back = self.lose(kind, one)
         found_s = self.script.asks().at_s - lost_s
