@@ -33,6 +33,7 @@ class Running:
         process: the process, None while it is down.
         trusts: what is believed of its REST API, if that speaks TLS.
         inside: what stands before its command, of a machine of its own.
+        begun_at: where in its log the last start begins.
     """
 
     config: Path
@@ -40,6 +41,7 @@ class Running:
     process: subprocess.Popen[bytes] | None = None
     trusts: ssl.SSLContext | None = None
     inside: tuple[str, ...] = ()
+    begun_at: int = 0
 
     @property
     def pid(self) -> int:
@@ -54,10 +56,15 @@ class Running:
 
     def start(self) -> None:
         """Start it, and return once it answers."""
+        self.begin()
+        eventually(self._answers, within_s=UP_WITHIN_S, what=f"the controller answers ({self.config})")
+
+    def begin(self) -> None:
+        """Start it, and return at once."""
         with self.config.with_suffix(".log").open("ab") as log:
+            self.begun_at = log.tell()
             command = [*self.inside, str(HEADWAY), "controller", "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        eventually(self._answers, within_s=UP_WITHIN_S, what=f"the controller answers ({self.config})")
 
     def _answers(self) -> bool:
         if self.process is not None and self.process.poll() is not None:

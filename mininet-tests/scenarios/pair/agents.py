@@ -69,11 +69,18 @@ class PairAgent:
     async def stay(self, number: int) -> None:
         """Call a controller, again and again as the real one does, and tell it each second what is obeyed."""
         failures, address = 0, f"ws{'s' if self.tls else ''}://{self.addresses[number]}{ATTACH_PATH}"
-        limits = {"open_timeout": 2, "close_timeout": 0.1, "ping_interval": None}
         while True:
             failures += 1
             with contextlib.suppress(OSError, WebSocketException, EOFError, TimeoutError):
-                async with connect(address, ssl=self.tls, proxy=None, compression=None, **limits) as stream:
+                async with connect(
+                    address,
+                    ssl=self.tls,
+                    proxy=None,
+                    compression=None,
+                    open_timeout=2,
+                    close_timeout=0.1,
+                    ping_interval=None,
+                ) as stream:
                     failures = 0
                     await self._serve(number, stream)
             self._streams.pop(number, None)
@@ -94,20 +101,22 @@ class PairAgent:
     async def _tell(self, stream: ClientConnection) -> None:
         with contextlib.suppress(OSError, WebSocketException):
             while True:
-                await stream.send(to_bytes(Telemetry(self.epoch, self._left_ms())), text=True)
+                await stream.send(to_bytes(Telemetry(self.epoch, self.left_ms)), text=True)
                 await asyncio.sleep(TELLS_EVERY_S)
 
-    def _left_ms(self) -> int:
+    @property
+    def left_ms(self) -> int:
+        """How long its lease holds, ms."""
         return max(0, round((self.renewed_s + self._lease_s - time.monotonic()) * 1000))
 
     def _hello(self) -> Hello:
-        left_ms = self._left_ms()
+        left_ms = self.left_ms
         held = self._entries if left_ms else ()
         return Hello(self.host, "0", "6.12", self.epoch if held else 0, left_ms, held)
 
     async def _heard(self, number: int, told: Allocations) -> Applied | Declined | None:
         """Obey a message, or not."""
-        now_s, left_ms = time.monotonic(), self._left_ms()
+        now_s, left_ms = time.monotonic(), self.left_ms
         if self._entries and not left_ms:
             self.fallbacks += 1
             self._entries = ()

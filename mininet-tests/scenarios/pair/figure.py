@@ -18,6 +18,8 @@ COLOURS = {
     "moved": "tab:blue",
     "database": "tab:gray",
     "upgraded": "tab:green",
+    "both": "black",
+    "restored": "tab:olive",
 }
 LABELS = {
     "killed": "the leader is killed",
@@ -28,8 +30,13 @@ LABELS = {
     "moved": "headway leader move",
     "database": "the database's machine was silent, and is back",
     "upgraded": "both are upgraded in turn",
+    "both": "both are down, and PostgreSQL; from when it is back",
+    "restored": "both are down; from when a backup is restored",
 }
 WHAT = {"unanswered_s": "s until a request is answered", "obeyed_s": "s until all agents obey another leader"}
+
+WITHOUT_ANOTHER = {"cut", "database", "upgraded", "both", "restored"}
+"""Ways in which most often the same goes on leading, or another one twice, or nobody for a while."""
 
 
 def printed(report: dict[str, Any]) -> None:
@@ -57,11 +64,7 @@ def drawn(report: dict[str, Any], path: Path) -> None:
             if kind not in report["kinds"]:
                 continue
             values = sorted(one[key] for one in report["rounds"] if one["kind"] == kind)
-            if key == "obeyed_s" and kind in {
-                "cut",
-                "database",
-                "upgraded",
-            }:  # most often the same goes on leading, or twice
+            if key == "obeyed_s" and kind in WITHOUT_ANOTHER:
                 continue
             shares = [100 * (n + 1) / len(values) for n in range(len(values))]
             axes.step(values, shares, where="post", color=colour, label=LABELS[kind])

@@ -2,8 +2,9 @@
 
 Run inside ``isolated.sh``. In each round, drawn by a seed, a script reserves while the one that leads is killed, also
 just after ovs-vswitchd was started anew, stopped for a while, cut off from its sessions at the database, or asked to
-let the other lead; while its machine, or the database's, is silent; or both are started anew in turn, as a rolling
-upgrade does. ``report.json`` has how long nobody answered, how long agents waited, and what must be none.
+let the other lead; while its machine, or the database's, is silent; or, if that is asked for, both are started anew in
+turn, as a rolling upgrade does, or are killed with PostgreSQL and brought up again. ``report.json`` has how long nobody
+answered, how long agents waited, and what must be none.
 
 After some rounds all begins anew, and what was seen of them is kept in ``worlds/``: a run that was ended goes on from
 there if it is asked for the same.
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from headway import Client
+from mininet_tests.scenarios.pair.both_down import DOWN
 from mininet_tests.scenarios.pair.site import PairSite, pair_site
 from mininet_tests.scenarios.pair.steps import steps, summed
-from mininet_tests.testing.aims import Aim, at_most, equal, stated
+from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
 from mininet_tests.testing.reports import write_report
 
 AGENTS = 200
@@ -32,6 +34,7 @@ OBEYED, FELL_BACK = "until all agents obey the new leader, s, worst", "hosts tha
 LOST = ("killed", "stopped", "silent", "restarted")
 KINDS = (*LOST, "moved", "cut", "database")
 UPGRADED = "upgraded"  # takes as long as three of the others
+MORE = (UPGRADED, *DOWN)  # what is played if it is asked for
 STAYS = {"cut", "database", UPGRADED}  # most often the same leads on, or twice another
 
 
@@ -87,7 +90,7 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
     lost = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] in LOST]
     moved = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == "moved"]
     upgraded = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == UPGRADED]
-    obeyed = [one["obeyed_s"] for one in seen["rounds"] if one["kind"] not in STAYS]
+    obeyed = [one["obeyed_s"] for one in seen["rounds"] if one["kind"] not in {*STAYS, *DOWN}]
     kinds, found = set(seen["kinds"]), dict[str, Aim]()
     if kinds & {*LOST}:
         found["leader lost, until a request is answered, s, 99 of 100"] = at_most(_p99(lost), 1.0)
@@ -97,13 +100,23 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
         )
     if UPGRADED in kinds:
         found["both upgraded in turn, longest time without an answer, s"] = at_most(max(upgraded, default=None), 1.0)
-    if kinds - STAYS:
+    if kinds & {*DOWN}:
+        down = [one for one in seen["rounds"] if one["kind"] in DOWN]
+        found |= {
+            "both down, hosts that fell back, at least and at most": equal(
+                sorted({one["fell_back"] for one in down}), [seen["agents"]]
+            ),
+            "both down, what switches hold otherwise": none_of(sum(one["changed_while_down"] for one in down)),
+        }
+    if kinds - STAYS - {*DOWN}:
         found[OBEYED] = at_most(max(obeyed, default=None), 1.0)
+    expected = sum(one["fell_back"] for one in seen["rounds"] if one["kind"] in DOWN)
     return found | {
-        FELL_BACK: equal(seen["fallbacks"], 0),
+        FELL_BACK: equal(seen["fallbacks"] - expected, 0),
         "epochs that went back": equal(seen["went_back"], 0),
         "answers lost": equal(seen["lost"], 0),
         "requests done twice": equal(seen["done_twice"], 0),
+        "layers above the next": equal(sum(one["violations"] for one in seen["rounds"]), 0),
         "rules put again": equal(sum(one["rules_put_again"] for one in seen["rounds"]), 0),
     }
 
@@ -149,7 +162,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50, help="how often the leader is lost (default: 50)")
     parser.add_argument("--agents", type=int, default=AGENTS, help="hosts with one (default: %(default)s)")
     parser.add_argument(
-        "--kinds", nargs="+", choices=(*KINDS, UPGRADED), default=KINDS, help="ways in which it is lost, or upgraded"
+        "--kinds", nargs="+", choices=(*KINDS, *MORE), default=KINDS, help="ways in which it is lost, and more"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     asked = parser.parse_args()

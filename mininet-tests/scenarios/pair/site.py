@@ -21,6 +21,7 @@ from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import Lateness, PairAgent, calling
 from mininet_tests.scenarios.pair.asking import Script, change_s, longest_s
+from mininet_tests.scenarios.pair.both_down import DOWN, brought_back
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
@@ -159,6 +160,8 @@ class PairSite:
         if kind == "database":
             back_s = self.without_database(one)
             return {"unanswered_s": self.script.asks().at_s - back_s}
+        if kind in DOWN:
+            return brought_back(self, kind, one)
         if kind == "moved":
             answers = self.script.answers(MOVED_EACH_S, partial(self.moves, one))
             handed_over_s, slowest_s = change_s(answers), longest_s(answers)
@@ -195,9 +198,15 @@ class PairSite:
             "settled_s": round(time.monotonic() - back_s, 1),
             "rules_put_again": 0 if kind == "restarted" else self.switches().younger_than(switches),
             "fell_back": self.fallbacks - fell_back,
+            "violations": len(self.violations()),
             "agents_late_s": round(self.late.taken(), 3),
             "load": round(os.getloadavg()[0], 1),
         }
+
+    def violations(self) -> list[dict[str, Any]]:
+        """Return where a layer lets through more than the next, as the one that leads sees it."""
+        found: list[dict[str, Any]] = httpx.get(f"{self.settled().url}/v1/plan", timeout=10).json()["violations"]
+        return found
 
     @property
     def fallbacks(self) -> int:
