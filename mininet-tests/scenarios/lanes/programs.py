@@ -9,6 +9,8 @@ from mininet_tests.site.gridftp import ANYBODY
 
 PORT = 6001
 CONNECTIONS = 12  # of which lanes of 2 to 1 carry eight and four
+SIZE_BYTES = 2_688_000_000  # at 1 Gbit/s, of which the formula makes 15.41 s
+BLOCK_BYTES, LEAST_BLOCK_BYTES = 1 << 20, 1 << 16
 UNDISTURBED = "undisturbed"
 NORTH_DIES, SOUTH_DIES = "north dies", "south dies"
 INTERFACE_DIES = "interface dies"  # the sender's first: no switch can lead its packets another way
@@ -20,7 +22,7 @@ class StripedProgram:
     """A program; what its commands leave open is filled in.
 
     That is ``{address}``, or all ``{addresses}`` of the receiver, ``{own_addresses}`` of the sender, ``{port}``,
-    ``{size}`` in bytes, ``{folder}`` and ``{store}`` (its own).
+    ``{size}`` in bytes, ``{block}`` likewise, ``{folder}`` and ``{store}`` (its own).
 
     Attributes:
         server: run by the receiver, until it is ended.
@@ -106,8 +108,8 @@ PROGRAMS = {
         CONNECTIONS,
     ),
     "gridftp": StripedProgram(
-        f"globus-gridftp-server -p {{port}} -data-interface {{address}} {ANYBODY} -blocksize 1048576",
-        f"globus-url-copy -nodcau -fast -bs 1048576 -p {CONNECTIONS} file://{{folder}}/0"
+        f"globus-gridftp-server -p {{port}} -data-interface {{address}} {ANYBODY} -blocksize {{block}}",
+        f"globus-url-copy -nodcau -fast -bs {{block}} -p {CONNECTIONS} file://{{folder}}/0"
         " ftp://{address}:{port}/dev/null",
         1,
         session_s=2.5,
@@ -138,6 +140,15 @@ PROGRAMS = {
     "sctp": _sctp("1", (UNDISTURBED, NORTH_DIES, INTERFACE_DIES)),
     "sctp-rfc4960": _sctp("0", (INTERFACE_DIES,)),
 }
+
+
+def block_bytes(size_bytes: int) -> int:
+    """Return the size of a block of a file, in proportion: what a connection takes for one is the same at each rate.
+
+    >>> block_bytes(2_688_000_000), block_bytes(268_800_000)
+    (1048576, 104857)
+    """
+    return max(LEAST_BLOCK_BYTES, BLOCK_BYTES * size_bytes // SIZE_BYTES)
 
 
 def sizes_bytes(size_bytes: int, parts: int) -> list[int]:

@@ -32,8 +32,10 @@ from mininet_tests.scenarios.lanes.programs import (
     NORTH_DIES,
     PORT,
     PROGRAMS,
+    SIZE_BYTES,
     SOUTH_DIES,
     StripedProgram,
+    block_bytes,
     sizes_bytes,
     write_parts,
 )
@@ -51,7 +53,7 @@ from topology.network import Network
 from topology.units import rate_bps, size_bytes
 
 SENDER, RECEIVER = "base20", "arch"
-RATE_BPS, SIZE_BYTES = 10**9, 2_688_000_000  # of which the formula makes 15.41 s
+RATE_BPS = 10**9  # of north; SIZE_BYTES goes with it
 CIRCUITS = {NORTH_DIES: "north", SOUTH_DIES: "south"}
 RETURN_AFTER_S = 1
 STARTS_SHARE = 0.15  # of a whole run
@@ -147,6 +149,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     store.mkdir()
     serving, calling = (SENDER, RECEIVER) if program.is_called else (RECEIVER, SENDER)
     words = _words(site, serving) | {"size": size, "folder": folder / "sent", "store": store}
+    words["block"] = block_bytes(size)
     _tell_sender(site, program.before)
     site.spawn(f"server-{name}", program.server.format(**words).split(), host=serving)
     time.sleep(UP_S)
