@@ -20,6 +20,7 @@ def bound(addresses: Sequence[str], port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
     made.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an association that is ending has the port yet
     made.bind((addresses[0], port))
     bound_port = made.getsockname()[1]
     for address in addresses[1:]:
