@@ -41,6 +41,7 @@ class Leadership:
         self._said = ""
         self._wakes = threading.Event()
         self._resigned = self._leaves = self._ends = False
+        self._has_left = False  # later than _leaves, which is said amid a step that has begun otherwise
         self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
         self.may_take = False
@@ -91,15 +92,15 @@ class Leadership:
             try:
                 self.step()
             except StoreFailed as failure:
-                if self._leaves:
+                if self._has_left:
                     _log.error("leader.not_left", why=failure.why)
                 else:
                     self._say(failure.why)
             else:
                 self._say("")
-            if self._leaves:
+            if self._has_left:
                 self._wait_for_another()
-            if self._leaves or self.standing is PairStanding.DEPOSED:
+            if self._has_left or self.standing is PairStanding.DEPOSED:
                 return
             self._pause(begun_s)
 
@@ -131,7 +132,7 @@ class Leadership:
         self.left.set()
 
     def step(self) -> None:
-        """Renew the row, or look at it and take it if it is over.
+        """Renew the row, or leave it, or look at it and take it if it is over.
 
         Raises:
             StoreFailed: the database does not answer.
@@ -139,6 +140,7 @@ class Leadership:
         asked_us = self._elapsed_us()
         self._row.stands_by = self.may_take and not self.term
         if self._leaves:
+            self._has_left = True
             self._row.leave(self.term)
         elif self.term:
             if not self._row.renew(self.term, self._ttl_us):

@@ -4,7 +4,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -282,6 +282,37 @@ def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_l
     one.step()
     other.step()
     assert (other.led.is_set(), other.may_decide()) == (True, True)
+    for each in (one, other):
+        each.close()
+
+
+class AskedAmidAStep(LeaderRow):
+    """A row whose leader is told to leave it while its thread renews it."""
+
+    leave_now: Callable[[], None]
+
+    def renew(self, term: int, ttl_us: int) -> bool:
+        """Renew it; then comes what happens amid a step."""
+        found = super().renew(term, ttl_us)
+        self.leave_now()
+        return found
+
+
+def test_who_is_told_to_leave_the_row_amid_a_step_leaves_it_and_does_not_let_it_run_out(url):
+    row = AskedAmidAStep(url, "a", "")
+    one, other = Leadership(row, elapsed_us, 600 * TTL_US), Leadership(LeaderRow(url, "b", ""), elapsed_us, TTL_US)
+    row.leave_now = one.leave
+    one.may_take = other.may_take = True
+    threads = [threading.Thread(target=each.run, daemon=True) for each in (one, other)]
+    threads[0].start()
+    assert one.led.wait(ACK_S)
+    threads[1].start()
+    one.others_now()  # the thread takes a step, and is told to leave in it
+    assert other.led.wait(ACK_S)
+    assert one.left.wait(ACK_S)
+    other.stop()
+    for thread in threads:
+        thread.join(ACK_S)
     for each in (one, other):
         each.close()
 
