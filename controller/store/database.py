@@ -26,6 +26,7 @@ from controller.store.errors import StoreTaken
 from controller.store.history import HIGHEST, EndedKind, forget, highest
 from controller.store.leader_row import SAVES
 from controller.store.many import Many
+from controller.store.past import past_with_key
 from controller.store.rows import (
     Row,
     RowBatch,
@@ -93,7 +94,10 @@ class Database:
             found = revision(self._connection)
         self.is_made = found is not None
         newest, _ = known_schemas()  # so that open() need not read them
-        self._backend.warm(_read_first if found == newest else None)
+        self._backend.warm(_ask_first if found == newest else None)
+        for table, upsert in self._upserts.items():
+            upsert.prepare(self._connection, table.columns.keys())
+        self._append_all.prepare(self._connection, CHANGES.columns.keys())
 
     def open(self, claimed: int = 0) -> None:
         """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
@@ -274,13 +278,18 @@ class Database:
             self._backend.drop(connection)
 
 
-def _read_first(connection: Connection) -> None:
-    """Read what :meth:`Database.open` and :meth:`Database.read` will, a row of each table."""
+def _ask_first(connection: Connection) -> None:
+    """Ask what :meth:`Database.open`, :meth:`Database.read` and the first request after them will, a row of each table.
+
+    Both SQLAlchemy and the session's server prepare each question at its first time. The fence's lock ends here.
+    """
     with connection.begin():
         revision(connection)
         connection.execute(_KNOWN)
+        connection.execute(_FENCE)
         highest(connection)
         next_end(connection)
+        past_with_key(connection, "")
         for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
             connection.execute(select(table).limit(1))
 
