@@ -177,21 +177,20 @@ class LeaderRow:
         """
         self._asked(_LEFT, term=term)
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until the row is left, at most so long. Who leads may die without a word: look again after it.
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the row is left, at most so long; return whether it was. Who leads may die without a word.
 
         Raises:
             StoreFailed: the connection is broken.
         """
         if self._connection is None:
             time.sleep(timeout_s)
-            return
+            return False
         import psycopg  # the engine has loaded it; a controller that has SQLite never does
 
         driver: Any = self._connection.connection.driver_connection
         try:
-            for _ in driver.notifies(timeout=timeout_s, stop_after=1):
-                return
+            return any(True for _ in driver.notifies(timeout=timeout_s, stop_after=1))
         except psycopg.Error as error:
             raise self._failed(error) from error
 

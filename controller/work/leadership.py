@@ -41,6 +41,7 @@ class Leadership:
         self._said = ""
         self._wakes = threading.Event()
         self._resigned = self._leaves = self._ends = False
+        self._is_left = False  # the row, by who led: we have heard so, and need not look
         self._has_left = False  # later than _leaves, which is said amid a step that has begun otherwise
         self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
@@ -149,7 +150,7 @@ class Leadership:
                 return
             self._leading = self._leading.renewed(asked_us, self._ttl_us)
             self.seen_us = asked_us
-        elif self.look().is_over and self.may_take:
+        elif self._may_be_over() and self.may_take:
             asked_us = self._elapsed_us()
             taken = self._row.take(self._ttl_us, time.time_ns() // 1_000_000)
             if taken is not None:
@@ -164,6 +165,11 @@ class Leadership:
         for answer in waiting:
             answer.set_result(self.others)
 
+    def _may_be_over(self) -> bool:
+        """Return whether the row is over by what we have heard, or a look at it says so."""
+        is_left, self._is_left = self._is_left, False
+        return (is_left and self.may_take) or self.look().is_over
+
     def _pause(self, begun_s: float) -> None:
         """Wait until the row is to be renewed, counted from the last time, or looked at again."""
         if self.term:
@@ -171,7 +177,7 @@ class Leadership:
             self._wakes.clear()
             return
         with contextlib.suppress(StoreFailed):  # the next look says so
-            self._row.wait(LOOK_S)
+            self._is_left = self._row.wait(LOOK_S)
 
     def stop(self) -> None:
         """Let the thread end; the row holds until its time is over."""
