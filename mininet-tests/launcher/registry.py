@@ -43,6 +43,7 @@ EXPERIMENTS = (
         Place.ISOLATED,
         6,
         figure="scenarios.pair.figure",
+        publishes=True,
     ),
     Experiment(
         "pair-image",

@@ -21,7 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from headway import Client
+from mininet_tests.lab.commands import ROOT
+from mininet_tests.lab.commit import commit
 from mininet_tests.scenarios.pair.both_down import DOWN
+from mininet_tests.scenarios.pair.figure import drawn
+from mininet_tests.scenarios.pair.page import OBEYED, published
 from mininet_tests.scenarios.pair.site import PairSite, pair_site
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
@@ -30,7 +34,7 @@ from mininet_tests.testing.reports import write_report
 AGENTS = 200
 ROUNDS_OF_A_WORLD = 25
 COUNTED = ("answers", "asked_twice", "lost", "done_twice", "fallbacks", "went_back")
-OBEYED, FELL_BACK = "until all agents obey the new leader, s, worst", "hosts that fell back"
+FELL_BACK = "hosts that fell back"
 LOST = ("killed", "stopped", "silent", "restarted")
 KINDS = (*LOST, "moved", "cut", "database")
 UPGRADED = "upgraded"  # takes as long as three of the others
@@ -147,6 +151,12 @@ def loads(seen: dict[str, Any]) -> dict[str, float | None]:
     return {"median": _median(values), "most": max(values, default=None)}
 
 
+def reported(seen: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of what was seen."""
+    summed_up = {"times": times(seen), "slowest_when_moved_s": slowest(seen), "load": loads(seen)}
+    return seen | summed_up | stated(aims(seen))
+
+
 def _p99(values: Sequence[float]) -> float | None:
     return sorted(values)[max(0, -(-len(values) * 99 // 100) - 1)] if values else None
 
@@ -165,13 +175,18 @@ def main() -> int:
         "--kinds", nargs="+", choices=(*KINDS, *MORE), default=KINDS, help="ways in which it is lost, and more"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
+    parser.add_argument("--publish", action="store_true", help="write the table and the figure of docs/pair.md")
     asked = parser.parse_args()
+    if asked.publish and set(asked.kinds) != set(KINDS):
+        parser.error("--publish: the page has every kind of round, and no more: leave out --kinds")
     asked.out.mkdir(parents=True, exist_ok=True)
-    seen = {"seed": asked.seed} | worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds)
-    result = (
-        seen | {"times": times(seen), "slowest_when_moved_s": slowest(seen), "load": loads(seen)} | stated(aims(seen))
-    )
+    found = worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds)
+    result = reported({"seed": asked.seed} | found)
     write_report(asked.out, result)
+    if asked.publish:
+        page = ROOT / "docs/pair.md"
+        page.write_text(published(page.read_text(), result, commit()))
+        drawn(result, page.with_suffix(".png"))
     return 0  # that some aims are missed is for who reads the report
 
 

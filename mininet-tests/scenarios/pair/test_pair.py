@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.commands import ROOT
 from mininet_tests.scenarios.pair import run as pair_run
 from mininet_tests.scenarios.pair.both_down import DOWN
+from mininet_tests.scenarios.pair.page import published
 from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, ROUNDS_OF_A_WORLD, UPGRADED, aims
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.postgresql import binaries
@@ -105,6 +107,29 @@ def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_p
     assert (len(longer["rounds"]), len(played)) == (rounds + 1, 3)
     pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
     assert len(played) == 5
+
+
+def test_the_page_has_what_a_run_has_seen_and_what_falls_short():
+    rounds = [one | {"agents_late_s": 0.1, "slowest_s": 0.3, "load": 1.5} for one in GOOD["rounds"][: len(KINDS)]]
+    rounds[0] |= {"unanswered_s": 1.25}
+    seen = GOOD | {"kinds": KINDS, "rounds": rounds, "fallbacks": 0, "answers": 7_000, "asked_twice": 3}
+    found = pair_run.reported(seen | {"steps": summed([(10.0, 40.0)])})
+    page = (ROOT / "docs/pair.md").read_text()
+    told = published(page, found, "0123456789ab")
+    assert told != page
+    assert published(told, found, "0123456789ab") == told
+    assert "| is killed | 1 | 1.25 | 1.25 | 1.25 |" in told
+    assert "Lost of 7,000 answers: 0. Done twice: 0, of 3 that" in told
+    assert "commit 0123456)" in told
+    assert "led 40 ms after that" in told
+    assert "Short of the aims fell: leader lost, until a request is answered, s, 99 of 100 (1.25)" in told
+
+
+def test_what_has_not_every_kind_of_round_is_not_published(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["pair", "--out", str(tmp_path), "--kinds", "moved", "--publish"])
+    with pytest.raises(SystemExit):
+        pair_run.main()
+    assert "--publish: the page has every kind of round" in capsys.readouterr().err
 
 
 needs_parts = pytest.mark.skipif(
