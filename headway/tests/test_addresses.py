@@ -220,7 +220,7 @@ def test_a_reservation_is_made_at_who_leads_of_two_controllers():
 
     with served(app(behind, view)) as standby, served(app(site, leads)) as leader:
         client = Client(f"{standby},{leader}")
-        assert client.get_leader()["standing"] == "standby"
+        assert Client(standby).get_leader()["standing"] == "standby"  # of two the first to answer is heard
         assert client.hold_reservation(ASKED)["state"] == "held"
         assert client.get_leader()["standing"] == "leader"
     assert len(site.value.wished.ledger.reservations) == 1
