@@ -341,11 +341,13 @@ def queue_rates_bps(realised: Realised) -> dict[str, dict[FlowClass, int]]:
     Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
     """
     class_of = {queue_id + 1: c for c, queue_id in QUEUE_ID.items()}
+    ours = {switch.name for switch in realised.network.switches}  # the far end of a circuit may be another's
     return {
         str(Hop(tail, head)): {
             class_of[minor]: bps for minor, bps in htb_rates_bps(link.port_name).items() if minor in class_of
         }
         for tail, head, link in realised.network.circuit_links
+        if tail in ours
     }
 
 

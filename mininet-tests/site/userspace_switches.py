@@ -42,9 +42,9 @@ def add_port(ovs: PrivateOvs, switch: str, link: Link, number: int | None = None
 
 def _added(switch: str, link: Link, number: int | None = None) -> list[str]:
     """Return the command that adds the port of a link to a switch."""
-    kind = [] if link.circuit else ["type=internal"]
-    asked = f"ofport_request={link.port_no if number is None else number}"
-    return ["add-port", switch, link.port_name, "--", "set", "interface", link.port_name, asked, *kind]
+    wanted = link.port_no if number is None else number
+    how = ([f"ofport_request={wanted}"] if wanted else []) + ([] if link.circuit else ["type=internal"])
+    return ["add-port", switch, link.port_name, *(["--", "set", "interface", link.port_name, *how] if how else [])]
 
 
 def _ip(*arguments: str) -> None:

@@ -16,11 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mininet_tests.site.machines import CabledMachine
 from mininet_tests.testing.eventually import eventually
 
 NSPAWN = (
-    *("systemd-nspawn", "--quiet", "--boot", "--private-network", "--register=no", "--keep-unit", "--console=pipe"),
-    *("--capability=all", "--system-call-filter=bpf perf_event_open", "--machine=debian", "--link-journal=no"),
+    *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--link-journal=no"),
+    *("--capability=all", "--system-call-filter=bpf perf_event_open"),
 )
 """What systemd does not let containers do and a host's agent needs: BPF."""
 JOINED = (
@@ -34,22 +35,27 @@ BOOTS_WITHIN_S, ENDS_WITHIN_S, COMMAND_WITHIN_S = 120.0, 120.0, 600.0
 class DebianMachine:
     """One machine; what is written to its files stays when it is booted again."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, name: str = "debian", cable: CabledMachine | None = None) -> None:
         """Put a layer over the root, in memory.
 
         Args:
             root: Debian's files, only read.
             folder: for the mounts and the log.
+            name: of the machine, as it knows itself.
+            cable: whose network it has; None for one of its own, without a way to anybody.
         """
+        at = f"--network-namespace-path=/run/netns/{cable.name}" if cable else "--private-network"
+        self._named = f"--machine={name}", at
         self._log = folder / "machine.log"
         layers, self.files = folder / "layers", folder / "root"
         for path in (layers, self.files):
             path.mkdir(parents=True, exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "layers", layers], check=True)
-        for name in ("upper", "work"):
-            (layers / name).mkdir()
+        for layer in ("upper", "work"):
+            (layers / layer).mkdir()
         options = f"lowerdir={root},upperdir={layers}/upper,workdir={layers}/work"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self.files], check=True)
+        (self.files / "etc/hostname").write_text(f"{name}\n")
         above = [path for path in (CGROUPS / "systemd", CGROUPS / "unified") if path.exists()] or [CGROUPS]
         self._cgroups = [path / f"headway-{secrets.token_hex(4)}" for path in above]
         self._nspawn: subprocess.Popen[bytes] | None = None
@@ -83,7 +89,7 @@ class DebianMachine:
             for group in self._cgroups:
                 group.mkdir(exist_ok=True)
             joined = ["sh", "-ec", JOINED, "sh", *map(str, self._cgroups), "--"]
-            command = [*joined, *NSPAWN, f"--directory={self.files}"]
+            command = [*joined, *NSPAWN, *self._named, f"--directory={self.files}"]
             self._nspawn = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._first = eventually(partial(_first, self._nspawn.pid), within_s=30, what="the first process")
         states = {"running", "degraded"}

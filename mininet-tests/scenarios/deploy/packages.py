@@ -52,19 +52,19 @@ def image(debs: Path, archive: Path) -> Path:
     return archive
 
 
-def previous() -> Path:
-    """Return the folder of the previous version's packages; it is kept in the cache, as their commit stays the same.
+def previous(commit: str = PREVIOUS) -> Path:
+    """Return the folder of a previous version's packages; it is kept in the cache, as their commit stays the same.
 
     Raises:
         RuntimeError: they could not be made.
     """
-    kept = cache_dir(dict(os.environ)) / f"packages-{PREVIOUS[:12]}"
+    kept = cache_dir(dict(os.environ)) / f"packages-{commit[:12]}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=kept.parent) as name:
             tree, out = Path(name) / "tree", Path(name) / "out"
             for folder in (tree, out):
                 folder.mkdir()
-            archive = subprocess.run(["git", "archive", PREVIOUS], cwd=ROOT, capture_output=True, check=False)
+            archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
             if archive.returncode:
                 raise RuntimeError("the previous version's commit is not in this clone: git fetch --unshallow")
             subprocess.run(["tar", "x", "-C", tree], input=archive.stdout, check=True)
