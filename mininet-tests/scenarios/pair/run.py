@@ -7,7 +7,7 @@ turn, as a rolling upgrade does, or are killed with PostgreSQL and brought up ag
 answered, how long agents waited, and what must be none.
 
 After some rounds all begins anew, and what was seen of them is kept in ``worlds/``: a run that was ended goes on from
-there if it is asked for the same.
+there if it is asked for the same, of the same commit.
 """
 
 import argparse
@@ -53,13 +53,13 @@ def played(folder: Path, agents: int, kinds: Sequence[str]) -> dict[str, Any]:
 
 
 def worlds(folder: Path, agents: int, rounds: int, seed: int, kinds: Sequence[str]) -> dict[str, Any]:
-    """Return what was seen in all rounds; those of worlds that are kept in the folder are not played again."""
+    """Return what was seen in all rounds; worlds that are kept in the folder are not played again."""
     drawn = random.Random(seed)
     wanted = [kinds[number] if number < len(kinds) else drawn.choice(kinds) for number in range(rounds)]
-    found = []
+    found, of_commit = [], commit()
     for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD)):
         of_it = wanted[first : first + ROUNDS_OF_A_WORLD]
-        asked = {"agents": agents, "kinds": of_it}
+        asked = {"agents": agents, "kinds": of_it, "commit": of_commit}
         world = folder / "worlds" / str(number)
         kept = world / "seen.json"
         known = json.loads(kept.read_text()) if kept.exists() else {}
