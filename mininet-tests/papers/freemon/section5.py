@@ -23,8 +23,9 @@ The first transfer of the tables' cell, with the same losses, in bins of 10 ms. 
 after 64 KiB there is a pause of one round trip, since the window of a SYN-ACK is not scaled. Reused ones have none. A
 loss makes no pause on the wire, as the window stays and what is lost is sent again among the rest; but nothing behind
 a hole can be read for a round trip, and then all of it at once. What is lost in the last round trip arrives after the
-box, and that is the receiver's end. *Box* is from the first bin to the last in which anything arrived (the paper:
-{box_s:.2f} s or less, without what is sent again after it); *pauses* have less than a tenth of the line's rate.
+box, and that is the receiver's end. *Box* is from the first bin to the last in which anything arrived, a pause included
+(the paper: {box_s:.2f} s or less, without the pause and what is sent again at the end); *pauses* have less than a tenth
+of the line's rate.
 
 ![A transfer over time, on the wire and as it can be read](results/figure3.png)
 
