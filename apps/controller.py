@@ -274,7 +274,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)
         _wait(stop, state, supervisor)
-        supervisor.stopping()
+        if not stop.again:  # systemd would kill, a minute and a half later, what says that it ends and does not
+            supervisor.stopping()
         log.info("controller.stopping")
         if led is not None:  # another may lead while we end
             led.resign()

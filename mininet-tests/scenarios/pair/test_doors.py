@@ -1,7 +1,9 @@
 """Who may do what at a pair of controllers, on real processes and a real PostgreSQL: as at one that is alone."""
 
 import os
+import socket
 import subprocess
+import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -133,3 +135,45 @@ def test_changes_by_two_leaders_in_turn_are_one_chain(doors):
     held = [row for row in rows if row["kind"] == "reservation.held"]
     assert len(held) == 3
     assert {row["who"] for row in held} == {"token:admin"}
+
+
+class NotifySocket:
+    """A service manager that listens; what it was told."""
+
+    def __init__(self, path):
+        self.path, self.said = str(path), []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._thread = threading.Thread(target=self._listen)
+
+    def __enter__(self):
+        """Listen, in a thread."""
+        self._socket.bind(self.path)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        """Listen no more."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as us:
+            us.sendto(b"enough", self.path)
+        self._thread.join()
+        self._socket.close()
+
+    def _listen(self):
+        while (told := self._socket.recv(4096).decode()) != "enough":
+            self.said.append(told)
+
+    def was_told(self, what):
+        return sum(what in told for told in self.said)
+
+
+def test_a_leader_that_lets_another_lead_does_not_tell_its_service_manager_that_it_ends(tmp_path, monkeypatch):
+    """It begins anew in the same process: systemd would wait for its end, and kill it."""
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with NotifySocket(tmp_path / "notify") as manager, ExitStack() as parts:
+        pair = Doors(tmp_path, parts)
+        eventually(pair.let_go, within_s=30, what="a leader is let go")
+        eventually(lambda: pair.said()["standbys"], within_s=60, what="who led stands by")
+        assert manager.was_told("READY=1") > len(pair.pair)
+        assert manager.was_told("STOPPING=1") == 0
+        pair.leader().end()
+        eventually(lambda: manager.was_told("STOPPING=1"), within_s=10, what="a leader that ends says so")
