@@ -259,9 +259,13 @@ class Drain:
     It is woken by much that has come at once, as when a hole is filled: a receiver that leaves it lying confirms
     nothing until it is read, and the sender's window stands still. A last segment that comes alone does not wake it,
     and is confirmed when it is read, so there is a look each millisecond, or as often as that costs little.
+
+    Args:
+        each_s: between two looks, for each connection.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, each_s: float = DRAIN_EACH_S) -> None:
+        self._each_s = each_s
         self._receivers: list[int] = []
         self._much = select.epoll()
         self._lock = threading.Lock()
@@ -293,7 +297,7 @@ class Drain:
         take, all_of_it = ctypes.CDLL(None).recv, ctypes.c_size_t(1 << 30)
         flags = socket.MSG_TRUNC | socket.MSG_DONTWAIT  # tcp(7): MSG_TRUNC discards
         while not self._stop.is_set():
-            self._much.poll(min(DRAIN_EVERY_S, DRAIN_EACH_S * max(len(self._receivers), 1)))
+            self._much.poll(min(DRAIN_EVERY_S, self._each_s * max(len(self._receivers), 1)))
             with self._lock:
                 for fd in self._receivers:
                     take(fd, None, all_of_it, flags)

@@ -286,6 +286,12 @@ def switch_offloads(realised: Realised, offloads: tuple[str, ...], to: str) -> N
                 _in(node, "ethtool", "-K", interface, *(word for o in offloads for word in (o, to)))
 
 
+def larger_packets(realised: Realised, hosts: tuple[str, ...], segments: int) -> None:
+    """Let hosts send super-packets of so many segments at the least. Source: ip-sysctl.rst, tcp_min_tso_segs."""
+    for name in hosts:
+        _in(realised.net[name], "sysctl", "-qw", f"net.ipv4.tcp_min_tso_segs={segments}")
+
+
 def seed_lines(realised: Realised, seed: int) -> int | None:
     """Seed the losses of every circuit, each direction differently; return the seed, None if the kernel has none."""
     taken = [

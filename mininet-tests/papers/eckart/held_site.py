@@ -41,8 +41,8 @@ from mininet_tests.site.emulation import HEADWAY, Emulation, MoreSettings, emula
 from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.slow_disk import SlowDisk, slow_disk
-from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream, until
-from mininet_tests.site.topos import PacketModel, in_namespace
+from mininet_tests.site.tcp_flows import DRAIN_EACH_S, SWITCH_S, Drain, Feeder, TcpStream, until
+from mininet_tests.site.topos import PacketModel, in_namespace, larger_packets
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
@@ -56,6 +56,7 @@ FULL = 0.9  # of what is planned for the background
 MEASURED_BYTES = 250_000_000
 SOCKETS = 16  # one has its memory back only when a datagram has left the line's port, and would send what that does
 KEPT_EVERY = 20  # of what was counted
+SUPER_SEGMENTS = 16  # at the least, where lines are slower: by itself a sender puts what it sends in 1 ms into a packet
 ENDLESS_BYTES, ROUND_BYTES = 1 << 40, DISK_BYTES // 2  # a flow without end writes its file over and over
 
 
@@ -127,7 +128,9 @@ def disk_site(cell: Cell, folder: Path) -> Iterator[DiskSite]:
             network, flows, folder, packets=PacketModel(single=False), without_agent=idle_hosts,
             settings=MoreSettings({"hold_to_receivers": holds, "policy": policy}, agents),
         ) as site, Arrivals(site, RECEIVER, SENDERS, counted_every_s(cell)) as arrivals:  # fmt: skip
-            feeder, drain = Feeder(), Drain()
+            if by > 1:  # else the lab has as much to do as at the full rates, and takes as long
+                larger_packets(site.realised, (BACKGROUND, *IMAGE_HOSTS), SUPER_SEGMENTS)
+            feeder, drain = Feeder(), Drain(DRAIN_EACH_S * by)
             feeder.feed(Ports(site, RECEIVER, drain).all_opened((BACKGROUND,)))
             yield DiskSite(site, disk, arrivals, feeder, measured, holds)
             feeder.close()
