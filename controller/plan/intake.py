@@ -125,7 +125,8 @@ class Intake:
         if not sight.is_waiting:
             return replace(self, quiet=self.quiet + 1, waiting=0, standing=0)
         usual_bps = self.drain_bps or _mean(self.drains_bps)
-        if usual_bps and sight.drained_bps * STANDS_SHARE < usual_bps and self.standing < STANDS_SIGHTS:
+        stands = sight.drained_bps * STANDS_SHARE < max(1, usual_bps)  # with nothing known: it drains nothing at all
+        if stands and self.standing < STANDS_SIGHTS:
             return replace(self, quiet=0, standing=self.standing + 1)
         begins = self.drain_bps is None and (self.waiting == 0 or (self.waiting < 0 and sight.is_sure))
         if begins:  # in the first sight that it waits in, it has not waited all the time: what came before came freely

@@ -80,6 +80,13 @@ def test_a_receiver_that_stands_still_for_a_moment_is_not_slow(seconds):
     assert {one.drain_bps for one in after} == {200 * MBIT}
 
 
+@pytest.mark.parametrize("seconds", [1, 2, 3])
+def test_one_of_which_nothing_is_known_yet_is_not_held_for_standing_still_a_moment(seconds):
+    after = follow([waits(0)] * seconds + [waits(200)] * 30)
+    assert [one.drain_bps for one in after] == [None] * (seconds + 1) + [200 * MBIT] * 29
+    assert follow([waits(0)] * 10)[-1].drain_bps == 1, "for good it is"
+
+
 def test_one_that_stands_still_for_good_is():
     assert follow([waits(0)] * 10, held(200))[-1].drain_bps < 20 * MBIT
 
