@@ -263,7 +263,9 @@ FREEMON = {
     "saturated": [],
     "on_fallback": {},
     "runs_below_limit": [],
-    "table1": {"sender_connects": {"cells": 60, "cells_at_or_below_paper": 60}},
+    "table1": {
+        "sender_connects": {"cells": 60, "cells_at_or_below_paper": 60, "cells_at_or_below_paper_by_mean": 60},
+    },
     "table2": {
         "cells": 60,
         "cells_at_or_below_paper": 60,
