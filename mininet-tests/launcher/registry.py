@@ -46,6 +46,14 @@ EXPERIMENTS = (
         publishes=True,
     ),
     Experiment(
+        "pair-upgrade",
+        Group.SCENARIO,
+        "a pair of controllers from the Debian packages, under systemd, is upgraded in turn while a script reserves",
+        "scenarios.pair_upgrade.run",
+        Place.ITSELF,
+        5,
+    ),
+    Experiment(
         "pair-image",
         Group.SCENARIO,
         "an image is under way while the controller that leads is killed: its time beside an undisturbed one's",

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.scenarios.deploy import container, left, packages
-from mininet_tests.scenarios.deploy.machine import DebianMachine
+from mininet_tests.scenarios.deploy import container, left
+from mininet_tests.site import packages
+from mininet_tests.site.debian_machine import DebianMachine
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated, within
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES
@@ -49,12 +50,7 @@ API = "http://127.0.0.1:8080"
 SECRETS = ("ca.pem", "crl.pem", "ctl.example.org.pem", "ctl.example.org.key", "dl-a.pem", "dl-a.key")
 """What the operator puts into /etc/headway and takes away again."""
 CHECK = (
-    "runuser",
-    "-u",
-    "headway-controller",
-    "--",
-    "headway",
-    "controller",
+    *("runuser", "-u", "headway-controller", "--", "headway", "controller"),
     "--config",
     "/etc/headway/controller.yaml",
 )

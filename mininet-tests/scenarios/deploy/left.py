@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mininet_tests.scenarios.deploy.machine import DebianMachine
+from mininet_tests.site.debian_machine import DebianMachine
 
 OWN = (
     *("/proc", "/sys", "/run", "/root", "/dev", "/var/lib/dpkg", "/var/lib/apt", "/var/cache"),

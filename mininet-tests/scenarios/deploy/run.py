@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from mininet_tests.lab import commands
-from mininet_tests.scenarios.deploy import packages
-from mininet_tests.scenarios.deploy.debian import debian_root
+from mininet_tests.site import packages
+from mininet_tests.site.debian_root import debian_root
 from mininet_tests.testing.progress import tell
 
 

@@ -19,11 +19,11 @@ import httpx
 from controller.plan.wiring import port_links
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
-from mininet_tests.scenarios.pair.agents import Lateness, PairAgent, calling
-from mininet_tests.scenarios.pair.asking import Script, change_s, longest_s
 from mininet_tests.scenarios.pair.both_down import DOWN, brought_back
+from mininet_tests.site.asking import Script, change_s, longest_s
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.pair_agents import Lateness, PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
