@@ -21,6 +21,7 @@ from selenium.webdriver.support.ui import Select
 
 from mininet_tests.testing.eventually import eventually
 
+PATIENCE_S = 60.0  # a busy machine draws a page in many seconds; an aim of time measures it
 SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
 THEMES = ("light", "dark")
 DRIVER = shutil.which("chromedriver")
@@ -80,7 +81,7 @@ class Browser:
         """Return what stands in an element, as somebody reads it; empty if there is none."""
         return "\n".join(str(found.text) for found in self.every(selector)[:1])
 
-    def shows(self, words: str, selector: str = "body", within_s: float = 10.0) -> None:
+    def shows(self, words: str, selector: str = "body", within_s: float = PATIENCE_S) -> None:
         """Wait until words stand somewhere.
 
         Raises:

@@ -11,7 +11,7 @@ import httpx
 from controller.security import pki_files
 from controller.security.tokens import Role
 from controller.tests.issuer import AUDIENCE, CLIENT, SECRET, serving_issuer
-from mininet_tests.scenarios.page.browser import Browser
+from mininet_tests.scenarios.page.browser import PATIENCE_S, Browser
 from mininet_tests.scenarios.page.visit import Steps, Visit
 from mininet_tests.testing.aims import Aim, equal
 from mininet_tests.testing.eventually import eventually
@@ -117,7 +117,7 @@ class People:
         window = self._window
         window.open("/login")
         window.click("#oidc")
-        eventually(lambda: window.every("#log-out"), within_s=15, what="the institution has led back to the page")
+        eventually(lambda: window.every("#log-out"), within_s=PATIENCE_S, what="the institution has led back")
         self._aims["who comes from an institution is named"] = equal("#ana-4711, reserve" in window.text(".who"), True)
         window.shows(f"group:{GROUP} has left: 200 Mbit/s", "#left")
         window.open(self._visit.latest())

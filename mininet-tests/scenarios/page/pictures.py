@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from controller.northbound import page
-from mininet_tests.scenarios.page.browser import SIZES, THEMES, Browser, browser
+from mininet_tests.scenarios.page.browser import PATIENCE_S, SIZES, THEMES, Browser, browser
 from mininet_tests.testing.eventually import eventually
 
 KINDS = {"css": "text/css", "js": "text/javascript", "html": "text/html", "svg": "image/svg+xml"}
@@ -33,7 +33,7 @@ def main() -> None:
             for theme in THEMES:
                 window.look(size, theme)
                 window.open("/screen.html")
-                eventually(lambda: window.every("#series canvas"), within_s=10, what="the charts are drawn")
+                eventually(lambda: window.every("#series canvas"), within_s=PATIENCE_S, what="the charts are drawn")
                 window.picture(arguments.out / f"{size}-{theme}.png", whole=True)
         for file in sorted(arguments.saved.glob("*.html")):
             if file.name != "screen.html":

@@ -23,7 +23,7 @@ import httpx
 
 from controller.security.token_file import write_tokens
 from controller.security.tokens import Role, new_token
-from mininet_tests.scenarios.page.browser import SIZES, THEMES, browser, trusting
+from mininet_tests.scenarios.page.browser import PATIENCE_S, SIZES, THEMES, browser, trusting
 from mininet_tests.scenarios.page.headline import headlines
 from mininet_tests.scenarios.page.people import GROUP, QUOTAS, People, institution
 from mininet_tests.scenarios.page.visit import Steps, Visit
@@ -61,7 +61,7 @@ class ScreenVisit:
         """Read the one sentence, and what it counts."""
         window = self._window
         window.open("/")
-        window.shows("things need you.", "#headline h1", within_s=45)  # a start gives all others 30 s to call
+        window.shows("things need you.", "#headline h1")  # a start gives all others 30 s to call
         said = window.text("#headline")
         self.aims["headline says all that is missing"] = none_of([one for one in ALL_MISSING if one not in said])
         each = window.each_said("ul.needs > li b")
@@ -87,7 +87,7 @@ class ScreenVisit:
         window.click("#commit")
         window.shows("committed: ", "#answer")
         said = 'svg.calendar a[aria-label*="a night\'s raw images"] .kept'
-        eventually(lambda: window.every(said), within_s=10, what="the calendar shows it, and says it in words")
+        eventually(lambda: window.every(said), within_s=PATIENCE_S, what="the calendar shows it, and says it in words")
         self.aims["the calendar says it in words"] = equal(len(window.every(said)), 1)
 
     def offer(self) -> None:
@@ -197,11 +197,11 @@ class ScreenVisit:
         window = self._window
         self._site.end(signal.SIGKILL)
         began_s = time.monotonic()
-        window.shows("No news since", "#stale", STALE_WITHIN_S)
+        window.shows("No news since", "#stale")
         self.aims["seconds until a dead controller is said"] = at_most(time.monotonic() - began_s, STALE_WITHIN_S)
         self._site.start()
         began_s = time.monotonic()
-        eventually(lambda: not window.fresh("#stale"), within_s=BACK_WITHIN_S, what="the page has news again")
+        eventually(lambda: not window.fresh("#stale"), within_s=PATIENCE_S, what="the page has news again")
         self.aims["seconds until it goes on"] = at_most(time.monotonic() - began_s, BACK_WITHIN_S)
         self.aims["who was logged in still is"] = equal(len(window.every("#log-out")), 1)
 

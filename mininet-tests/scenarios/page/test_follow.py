@@ -17,7 +17,7 @@ from controller.northbound.tests.site import dependencies_of
 from controller.plan.leading import LeaderView, PairStanding
 from controller.providers.tests.faulty import running
 from controller.tests.fakes import ready_site
-from mininet_tests.scenarios.page.browser import browser
+from mininet_tests.scenarios.page.browser import PATIENCE_S, browser
 from mininet_tests.site.running import free_port
 from mininet_tests.testing.eventually import eventually
 
@@ -27,7 +27,6 @@ pytestmark = [
         os.geteuid() != 0 or not shutil.which("chromedriver"), reason="needs root and Chromium with its driver"
     ),
 ]
-PATIENCE_S = 30
 LINGERS_S = 8  # more than two looks of the page
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from controller.security.tokens import Role
-from mininet_tests.scenarios.page.browser import Browser
+from mininet_tests.scenarios.page.browser import PATIENCE_S, Browser
 from mininet_tests.site.running import Running
 from mininet_tests.testing.aims import Aim
 from mininet_tests.testing.eventually import eventually
@@ -40,14 +40,14 @@ class Visit:
         window.write("input[name=token]", token)
         window.click("#log-in button")
         if works:
-            eventually(lambda: window.every("#log-out"), within_s=5, what="the page is somebody's")
+            eventually(lambda: window.every("#log-out"), within_s=PATIENCE_S, what="the page is somebody's")
         else:
             window.shows("token", "#answer", 5)
 
     def log_out(self) -> None:
         """Log out."""
         self.window.click("#log-out")
-        eventually(lambda: not self.window.every("#log-out"), within_s=5, what="the page is nobody's again")
+        eventually(lambda: not self.window.every("#log-out"), within_s=PATIENCE_S, what="the page is nobody's again")
 
     def latest(self) -> str:
         """Return the path of the page of the reservation that was committed last."""

@@ -8,6 +8,7 @@ from functools import partial
 import httpx
 
 from controller.security.tokens import Role
+from mininet_tests.scenarios.page.browser import PATIENCE_S
 from mininet_tests.scenarios.page.visit import Steps, Visit
 from mininet_tests.site.running import HEADWAY
 from mininet_tests.testing.aims import equal
@@ -35,7 +36,7 @@ class Works:
         known = self._visit.latest().rpartition("/")[2]
         window.open(PAGE)
         window.click("#what-if")
-        window.shows("If it dies at ", "#answer", within_s=30)
+        window.shows("If it dies at ", "#answer")
         said = window.text("#answer")
         aims["what its death would break is said on its page"] = equal(f"Breaks reservation {known}" in said, True)
         aims["its death for a script is said"] = equal(f"/v1/what-if/{CIRCUIT}" in said, True)
@@ -64,7 +65,7 @@ class Works:
         window.shows("splicing", "#planned")
         aims["maintenance is planned"] = equal(self._count(), 1)
         window.open("/")
-        eventually(lambda: window.every("svg.calendar .lesser"), within_s=10, what="the calendar shows it")
+        eventually(lambda: window.every("svg.calendar .lesser"), within_s=PATIENCE_S, what="the calendar shows it")
         about = window.each_said("svg.calendar a", "aria-label")
         said_once = [one for one in about if one.startswith("maintenance splicing: nothing goes by")]
         aims["each calendar says maintenance in words"] = equal(len(said_once), len(window.every("svg.calendar")))
@@ -96,13 +97,13 @@ class Works:
         for left in (2, 1, 0):
             window.click("#planned button")
             asked = window.confirm()
-            eventually(partial(self._is_left, left), within_s=10, what=f"{left} are left")
+            eventually(partial(self._is_left, left), within_s=PATIENCE_S, what=f"{left} are left")
         aims["what is taken back is named before"] = equal(
             asked.startswith(f"Take back the maintenance of {CIRCUIT}"), True
         )
         aims["nothing is planned any more"] = equal(self._count(), 0)
         window.open("/")
-        eventually(lambda: not window.every("#map .worked-on"), within_s=10, what="the map is as before")
+        eventually(lambda: not window.every("#map .worked-on"), within_s=PATIENCE_S, what="the map is as before")
 
     def _is_left(self, count: int) -> bool:
         return len(self._window.every("#planned button")) == count
