@@ -6,7 +6,7 @@ Meters: asked of the switch by ``ovs-ofctl``. Queues: asked of the kernel. The c
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Self
@@ -48,10 +48,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class FoundViolation:
-    """A layer that let through more than the next one could hold."""
+    """A layer that let through more than the next one could hold.
+
+    Attributes:
+        at_us: when, Unix time.
+        text: which, and by how much.
+        stood: the connections with something to send, as the kernel told.
+    """
 
     at_us: int
     text: str
+    stood: dict[str, dict[str, int]]
 
 
 @dataclass(slots=True)
@@ -113,7 +120,9 @@ class InvariantWatch:
         # A change came between two readings, perhaps: what is wrong must still be so for the layers read first.
         again = self._sampled(site)
         found = violated(least_of(sample, again), site.realised.network)
-        self.found += [FoundViolation(sample.at_us, text) for text in found]
+        streams = list(self.traffic.streams.items())
+        stood = {name: asdict(stream.told) for name, stream in streams if stream.unconfirmed_bytes}
+        self.found += [FoundViolation(sample.at_us, text, stood) for text in found]
 
     def _sampled(self, site: Emulation) -> Sample:
         at_us, hosts_bps, free = now_us(), self.traffic.frame_bps(), self.traffic.on_their_own()
@@ -166,7 +175,9 @@ def violated(sample: Sample, network: Network) -> Iterator[str]:
         name = str(Hop(tail, head))
         circuit_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing)
         queues, meters = sample.queues[name], (sample.meters or {}).get(name, {})
-        yield from _over(name, "the hosts", sum(sample.hosts_bps.get(name, {}).values()), "the circuit", circuit_bps)
+        hosts_bps = sample.hosts_bps.get(name, {})
+        for text in _over(name, "the hosts", sum(hosts_bps.values()), "the circuit", circuit_bps):
+            yield f"{text}: {', '.join(f'{host} {bps:,}' for host, bps in hosts_bps.items())}"
         yield from _over(name, "the queues", sum(queues.values()), "the circuit", circuit_bps)
         for flow_class, meter_bps in meters.items():
             yield from _over(f"{name}, {flow_class}", "meter", meter_bps, "queue", queues.get(flow_class, 0))

@@ -1,11 +1,16 @@
 """Faults in the lab while traffic runs: what was right stays, what was lost comes back, nothing exceeds the circuit."""
 
+import socket
+from types import SimpleNamespace
+
 import pytest
 
 from mininet_tests.lab.played import played
-from mininet_tests.probes.invariant_watch import Sample, least_of, violated
+from mininet_tests.probes.invariant_watch import InvariantWatch, Sample, least_of, violated
 from mininet_tests.scenarios.faults.aims import WITH_A_SILENT_AGENT, of_a_case, of_a_pair
 from mininet_tests.scenarios.faults.samples import GIVEN_AWAY, KEPT, PAIR
+from mininet_tests.site.faults import Traffic
+from mininet_tests.site.tcp_flows import TcpStream
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
@@ -62,6 +67,27 @@ def test_layers_that_hold_each_other_are_not_violated():
 def test_a_layer_above_what_the_next_can_hold_is_named(changed, named):
     (found,) = wrong(sample(**changed))
     assert named in found
+
+
+def test_hosts_that_are_above_the_circuit_are_named_with_what_each_sends():
+    (found,) = wrong(sample(hosts=(60, 39)))
+    assert found.endswith(": base20 60,000,000, base21 39,000,000")
+
+
+def test_what_the_kernel_tells_of_connections_is_kept_where_a_layer_is_above_the_next():
+    class Above(InvariantWatch):
+        def _sampled(self, site):
+            return sample(hosts=(60, 39))
+
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sender:
+        receiver, _ = server.accept()
+        site = SimpleNamespace(realised=SimpleNamespace(network=chile_illinois(100_000_000)))
+        with receiver:
+            streams = {"base20": TcpStream(sender, receiver, left_bytes=1), "base21": TcpStream(sender, receiver)}
+            watch = Above(Traffic(site, streams), "arch")
+            watch._look()
+    (found,) = watch.found
+    assert {name: told["rto_us"] > 0 for name, told in found.stood.items()} == {"base20": True}
 
 
 def test_one_that_has_shrunk_while_another_was_read_is_not_too_much():

@@ -105,6 +105,7 @@ def report(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, done: in
         "gaps_ms": gaps,
         "samples": len(watch.samples),
         "violated": [f"{found.at_us} {found.text}" for found in watch.found[:100]],
+        "stood_at_violations": [found.stood for found in watch.found[:10]],
         "dropped": outside[:100],
         "late": [_transfer(t) | {"stood": t.stood} for t in unexplained],
         "transfers": [_transfer(t) for t in soak.transfers],
