@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from axe_core_python.selenium import Axe
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -21,6 +22,7 @@ from selenium.webdriver.support.ui import Select
 
 from mininet_tests.testing.eventually import eventually
 
+REPLACED_AT_MOST = 20  # times that the page draws an element anew just while it is used
 PATIENCE_S = 60.0  # a busy machine draws a page in many seconds; an aim of time measures it
 SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
 THEMES = ("light", "dark")
@@ -103,9 +105,17 @@ class Browser:
         script = f"return [...document.querySelectorAll(arguments[0])].map(e => {of} ?? '')"
         return [str(one) for one in self._driver.execute_script(script, selector, attribute)]
 
+    def on(self, selector: str, act: Callable[[WebElement], None]) -> None:
+        """Do something to an element; again with the one in its place if the page has just replaced it."""
+        for _ in range(REPLACED_AT_MOST):
+            with contextlib.suppress(StaleElementReferenceException):
+                act(self.one(selector))
+                return
+        act(self.one(selector))
+
     def click(self, selector: str) -> None:
         """Click on an element."""
-        self.one(selector).click()
+        self.on(selector, lambda element: element.click())
 
     def confirm(self) -> str:
         """Say yes to what is asked; return what that was."""
@@ -116,9 +126,12 @@ class Browser:
 
     def write(self, selector: str, text: str) -> None:
         """Write into a field."""
-        field = self.one(selector)
-        field.clear()
-        field.send_keys(text)
+
+        def written(field: WebElement) -> None:
+            field.clear()
+            field.send_keys(text)
+
+        self.on(selector, written)
 
     def choose(self, selector: str, text: str) -> None:
         """Choose one of a list."""
@@ -126,13 +139,16 @@ class Browser:
 
     def drag(self, selector: str, from_part: float, to_part: float) -> None:
         """Drag over an element, from one part of its width to another."""
-        element = self.one(selector)
-        self._driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        width = element.rect["width"]
-        start, end = (int(width * (part - 0.5)) for part in (from_part, to_part))
-        moves = ActionChains(self._driver, duration=100).move_to_element_with_offset(element, start, 20)
-        moves.click_and_hold().move_by_offset((end - start) // 2, 0).move_by_offset((end - start) // 2, 0)
-        moves.release().perform()
+
+        def dragged(element: WebElement) -> None:
+            self._driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            width = element.rect["width"]
+            start, end = (int(width * (part - 0.5)) for part in (from_part, to_part))
+            moves = ActionChains(self._driver, duration=100).move_to_element_with_offset(element, start, 20)
+            moves.click_and_hold().move_by_offset((end - start) // 2, 0).move_by_offset((end - start) // 2, 0)
+            moves.release().perform()
+
+        self.on(selector, dragged)
 
     def keys(self, *keys: str) -> None:
         """Press keys."""
