@@ -21,7 +21,7 @@ from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stat
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES
 from mininet_tests.testing.progress import tell
-from mininet_tests.testing.reports import write_report
+from mininet_tests.testing.reports import print_aims, write_report
 
 RESERVATIONS, LISTED = 300, 1000
 UNITS = ("headway-agent-sysctl", "headway-agent", "headway-controller")
@@ -387,8 +387,7 @@ def main() -> int:
             (asked.out / "journal.log").write_text(machine.tried("journalctl", "--no-pager").stdout)
     report = stated(deployment.aims | container.aims(asked.image, NETWORK, asked.out / "image"))
     write_report(asked.out, report)
-    for name, one in report["aims"].items():
-        print(f"{name}: {one['seen']} ({one['aim']})")
+    print_aims(asked.out, report)
     return 0
 
 

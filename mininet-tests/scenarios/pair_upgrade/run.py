@@ -1,34 +1,16 @@
 """A pair from its Debian packages is upgraded in turn: makes a Debian and the packages, then goes the course."""
 
-import argparse
-import subprocess
 import sys
-from pathlib import Path
 
-from mininet_tests.lab import commands
-from mininet_tests.site import packages
-from mininet_tests.site.debian_root import debian_root
-from mininet_tests.testing.progress import tell
+from mininet_tests.site.packaged import course_gone
 
 PREVIOUS = "6f34fd1020fb8b9ab1314d41f073f710c11b7f9e"
 """A version with pairs, whose controllers systemd leaves alone. It stays until a newer one cannot lead beside it."""
 
 
 def main() -> int:
-    """Make what is missing, and run the course in namespaces of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/pair-upgrade"), help="folder (default: %(default)s)")
-    parser.add_argument("--packages", type=Path, help="folder of make packages (default: they are made now)")
-    asked = parser.parse_args()
-    out: Path = asked.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    tell(0.0, "a Debian, and the packages of both versions")
-    root, old = debian_root(print), packages.previous(PREVIOUS)
-    new = asked.packages.resolve() if asked.packages else packages.built(commands.ROOT, out / "packages")
-    arguments = {"root": root, "old": old, "new": new, "out": out}
-    named = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
-    course = commands.module("scenarios.pair_upgrade.course", *named)
-    return subprocess.run(commands.isolated(*course), check=False).returncode
+    """Make what is missing, and run the course."""
+    return course_gone(__doc__, "pair-upgrade", PREVIOUS)
 
 
 if __name__ == "__main__":
