@@ -36,6 +36,7 @@ from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.lab import commands
 from mininet_tests.site.running import HEADWAY, free_port
+from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind
 from topology.protocol import (
@@ -194,17 +195,10 @@ class Simulated:
             self.sock.sendall(data)
 
 
-def context_of(host: str, folder: Path) -> ssl.SSLContext:
-    """Return what an agent shakes hands by, as a host has it once its agent has started."""
-    context = ssl.create_default_context(cafile=folder / "ca.pem")
-    context.load_cert_chain(folder / "agents" / f"{host}.pem", folder / "agents" / f"{host}.key")
-    return context
-
-
 def simulate(folder: Path, port: int) -> None:
     """Be all hosts but the real one until the controller hangs up; then say when each had each plan."""
     hosts = [f"dtn{n}" for n in range(1, HOSTS)]
-    agents = {host: Simulated(host, context_of(host, folder), port) for host in hosts}
+    agents = {host: Simulated(host, agent_tls(folder, host), port) for host in hosts}
     with selectors.DefaultSelector() as selector:
         for agent in agents.values():
             selector.register(agent.sock, selectors.EVENT_READ, agent)

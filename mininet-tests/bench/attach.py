@@ -29,9 +29,10 @@ import yaml
 
 from controller.security import pki, pki_files
 from hostagent.agent.agent import REPORT_S
-from mininet_tests.bench.agent_push import ADDRESS, Simulated, context_of
+from mininet_tests.bench.agent_push import ADDRESS, Simulated
 from mininet_tests.lab import commands
 from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
@@ -80,7 +81,7 @@ def simulate(folder: Path, port: int, hosts: list[str]) -> None:
 
     By CLOCK_MONOTONIC, as the controller's start is noted.
     """
-    contexts = {host: context_of(host, folder) for host in hosts}
+    contexts = {host: agent_tls(folder, host) for host in hosts}
     print(json.dumps(time.monotonic()), flush=True)
     while True:
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool, selectors.DefaultSelector() as selector:

@@ -32,11 +32,12 @@ import httpx
 import yaml
 
 from hostagent.agent.agent import REPORT_S
-from mininet_tests.bench.agent_push import ADDRESS, Simulated, context_of, real_agent
+from mininet_tests.bench.agent_push import ADDRESS, Simulated, real_agent
 from mininet_tests.bench.attach import NOTHING_TO_TELL, configured, cpu_s
 from mininet_tests.lab import commands
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.eventually import eventually
@@ -71,7 +72,7 @@ class Announcer(Simulated):
 def simulate(folder: Path, port: int) -> None:
     """Be all hosts but the real one until the controller hangs up; then say when each had each plan."""
     names = json.loads((folder / "hosts.json").read_text())
-    agents = [Announcer(name, context_of(name, folder), port) for name in names if name != REAL]
+    agents = [Announcer(name, agent_tls(folder, name), port) for name in names if name != REAL]
     came: deque[tuple[Announcer, bytes, int]] = deque()
     reports = deque((time.monotonic(), agent) for agent in agents)
     with selectors.DefaultSelector() as selector:

@@ -24,6 +24,13 @@ from topology.protocol import (
 EVERY_S = 0.2
 
 
+def agent_tls(pki: Path, host: str) -> ssl.SSLContext:
+    """Return what a host's agent shows, and whom it believes, by the folder with the certificates of all."""
+    context = ssl.create_default_context(cafile=pki / "ca.pem")
+    context.load_cert_chain(pki / "agents" / f"{host}.pem", pki / "agents" / f"{host}.key")
+    return context
+
+
 @dataclass(slots=True)
 class SpokenAgent:
     """One of them, with a thread of its own.
@@ -64,10 +71,8 @@ class SpokenAgent:
             self.failures.append(f"{self.host}: {type(error).__name__}: {error}")
 
     def _speak(self) -> None:
-        context = ssl.create_default_context(cafile=self.pki / "ca.pem")
-        stem = self.pki / "agents" / self.host
-        context.load_cert_chain(f"{stem}.pem", f"{stem}.key")
-        with connect(f"wss://{self.address}{ATTACH_PATH}", ssl=context, proxy=None, compression=None) as stream:
+        context, address = agent_tls(self.pki, self.host), f"wss://{self.address}{ATTACH_PATH}"
+        with connect(address, ssl=context, proxy=None, compression=None) as stream:
             stream.send(to_bytes(Hello(self.host, "0", "6.12", 0)), text=True)
             epoch, names = 0, tuple[str, ...]()
             while not self._end.is_set():

@@ -1,9 +1,11 @@
 """The networks of the experiments, from their files; and the same with other rates, delays and packets."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 from topology.network import Hop, Host, Link, Network, Switch
 from topology.network_file import network_of
@@ -35,10 +37,23 @@ def loaded(path: Path) -> Network:
         ValueError: it has problems; all of them.
     """
     text = read(path.read_text(encoding="utf-8"))
-    problems = Problems(values=text.values)
-    network = network_of(text.values, problems)
-    if network is None or text.repeated:
-        raise ValueError("\n".join((*text.repeated, *problems.found)))
+    return described(text.values, text.repeated)
+
+
+def described(said: Any, repeated: Sequence[str] = ()) -> Network:
+    """Return the network that a section describes.
+
+    Args:
+        said: the section's values.
+        repeated: keys that its text says twice.
+
+    Raises:
+        ValueError: it has problems; all of them.
+    """
+    problems = Problems(values=said)
+    network = network_of(said, problems)
+    if network is None or repeated:
+        raise ValueError("\n".join((*repeated, *problems.found)))
     return network
 
 

@@ -14,10 +14,8 @@ from controller.whatif.supposed import CircuitDeath, Opening, StoreBucket, WhatI
 from controller.whatif.virtual_site import Delays
 from mininet_tests.papers.eckart.results import LINE_BPS
 from mininet_tests.testing.aims import Aim, within
-from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, scaled, two_lanes
+from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, described, scaled, two_lanes
 from topology.network import Hop, Network
-from topology.network_file import network_of
-from topology.problems import Problems
 from topology.protocol import FlowClass
 from topology.wire import PPM
 from topology.yaml_text import read
@@ -123,10 +121,7 @@ def terabyte_s(lanes: int) -> float:
                          "rate": "10 Gbit/s"} for n in range(2)}  # fmt: skip
     sites["albuquerque"]["hosts"]["albu10"] = {"interfaces": ports}
     sites["livermore"]["hosts"]["live10"]["rate"] = "20 Gbit/s"
-    problems = Problems(values=said)
-    network = network_of(said, problems)
-    if network is None:
-        raise ValueError("\n".join(problems.found))
+    network = described(said)
     dump = WorkItem("dump", FlowClass.URGENT, ("albu10",), "live10", 10**12, T0 + S, lanes=lanes)
     return took_s(Site(scaled(network, (1, 1), (1, 1), 9000), ALONE, (), 3_000), dump, lasts_s=1_000)
 

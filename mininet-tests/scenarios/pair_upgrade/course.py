@@ -24,7 +24,6 @@ from mininet_tests.scenarios.pair_upgrade.machines import (
     AGENTS,
     OPENFLOW,
     PackagedController,
-    agents_tls,
     certified,
     configuration,
     two_machines,
@@ -36,16 +35,16 @@ from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.pair_agents import PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import HEADWAY
+from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.topos import Realised
 from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import described
 from mininet_tests.testing.progress import tell
-from mininet_tests.testing.reports import write_report
+from mininet_tests.testing.reports import print_aims, write_report
 from topology.network import Network
-from topology.network_file import network_of
 from topology.network_text import section_of
-from topology.problems import Problems
 
 HOSTS, OVSDB_PORT = 20, 6640
 HERE, ELSEWHERE = "la-serena", "cern"  # which is not ours: one switch, for a certificate is one switch's
@@ -195,10 +194,7 @@ def one_site() -> Network:
         },
         "circuits": {"rhine": {"rate": "10 Gbit/s", "delay": "60 ms"} | ends},
     }
-    problems = Problems(values=said)
-    network = network_of(said, problems)
-    assert network is not None, problems.found  # noqa: S101 it is ours
-    return network
+    return described(said)
 
 
 def set_up(pair: Sequence[PackagedController], network: Network, store: str, near: str, folder: Path) -> str:
@@ -244,7 +240,7 @@ def packaged_pair(root: Path, old: Path, new: Path, folder: Path) -> Iterator[Up
         addresses = tuple(f"{one.address}:{AGENTS}" for one in pair)
         pki = folder / "pki"
         agents = tuple(
-            PairAgent(host.name, addresses, agents_tls(pki, host.name)) for host in network.hosts if host.has_agent
+            PairAgent(host.name, addresses, agent_tls(pki, host.name)) for host in network.hosts if host.has_agent
         )
         parts.enter_context(calling(agents))
         tls = ssl.create_default_context(cafile=str(pki / "ca.pem"))
@@ -292,8 +288,7 @@ def main() -> int:
         upgrade.in_the_end()
     report = stated(upgrade.aims)
     write_report(asked.out, report)
-    for name, one in report["aims"].items():
-        print(f"{name}: {one['seen']} ({one['aim']})")
+    print_aims(asked.out, report)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -117,13 +116,6 @@ def certified(pair: Sequence[PackagedController], network: Path, keeps: Path) ->
             for end in ("pem", "key"):
                 one.put(keeps / kind / f"{one.name}.example.org.{end}", f"{name}.{end}")
     return token
-
-
-def agents_tls(pki: Path, host: str) -> ssl.SSLContext:
-    """Return what a host's agent shows, and whom it believes."""
-    context = ssl.create_default_context(cafile=str(pki / "ca.pem"))
-    context.load_cert_chain(pki / "agents" / f"{host}.pem", pki / "agents" / f"{host}.key")
-    return context
 
 
 def configuration(pair: Sequence[PackagedController], number: int, more: dict[str, Any]) -> str:

@@ -2,10 +2,10 @@
 
 import re
 import socket
-import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from apps.cli.tests.test_network_draft import completed, network_in
 from controller.plan.wiring import port_links
 from mininet_tests.site.running import HEADWAY
+from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switch import BRIDGE, DPID, NEEDS_OVS, bridge_settings, private_ovs
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES
@@ -91,8 +92,7 @@ def test_agents_are_heard_by_tls_beside_a_database_in_plain_text(ovs, tmp_path):
     agent = "agent", pki, "base20", "--network", str(FILES["chile-illinois"])
     for words in (("init", pki, "--name", "us"), ("controller", pki, "--name", "127.0.0.1"), agent):
         subprocess.run([HEADWAY, "pki", *words], check=True, capture_output=True, timeout=30)
-    context = ssl.create_default_context(cafile=f"{pki}/ca.pem")
-    context.load_cert_chain(f"{pki}/agents/base20.pem", f"{pki}/agents/base20.key")
+    context = agent_tls(Path(pki), "base20")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     shown = "--agents-certificate", f"{pki}/controllers/127.0.0.1.pem"
