@@ -1,7 +1,8 @@
 """``report.json``, which every run leaves: written in one place."""
 
 import json
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,3 +18,16 @@ def print_aims(folder: Path, report: Mapping[str, Any]) -> None:
     for name, one in report["aims"].items():
         print(f"{name}: {one['seen']} ({one['aim']})")
     print(f"written: {folder / 'report.json'}")
+
+
+def report_of(command: Sequence[str | Path], folder: Path, timeout_s: float | None = None) -> Any:
+    """Run a command that leaves ``report.json`` in a folder; return that, whatever the exit code was.
+
+    Raises:
+        AssertionError: it has left none; with what it printed.
+    """
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout_s)
+    report = folder / "report.json"
+    if not report.exists():
+        raise AssertionError(f"{ran.stdout}\n{ran.stderr}")
+    return json.loads(report.read_text())

@@ -1,14 +1,13 @@
 """The packages' whole life in a Debian of their own; and what is said to be left of them is what is left."""
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from mininet_tests.scenarios.deploy.left import Found
+from mininet_tests.testing.reports import report_of
 
 BEFORE = Found(frozenset({"/etc"}), frozenset({"root"}), frozenset({"dbus.service"}), {"net.core.rmem_max": "1"})
 
@@ -36,10 +35,7 @@ def test_all_that_is_left_is_told(now, seen):
 )
 def test_packages_are_installed_upgraded_killed_booted_removed_and_purged_without_a_trace(tmp_path):
     command = [sys.executable, "-m", "mininet_tests.scenarios.deploy.run", "--out", tmp_path]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    report = tmp_path / "report.json"
-    assert report.exists(), f"{ran.stdout}\n{ran.stderr}"
-    seen = json.loads(report.read_text())
+    seen = report_of(command, tmp_path)
     timed = {name for name in seen["aims"] if "delivered over" in name}  # a busy machine is late; the run judges that
     assert {name: seen["aims"][name]["seen"] for name in set(seen["falls_short"]) - timed} == {}
     assert len(seen["aims"]) > 30

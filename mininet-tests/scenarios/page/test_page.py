@@ -1,13 +1,13 @@
 """The page in Chromium against a real controller: headline, roles, reserve by dragging, an offer, death and return."""
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mininet_tests.testing.reports import report_of
 
 ISOLATED = Path(__file__).parents[2] / "site/isolated.sh"
 
@@ -22,10 +22,7 @@ pytestmark = [
 
 def test_an_operator_and_an_astronomer_find_what_they_need(tmp_path):
     command = [ISOLATED, sys.executable, "-m", "mininet_tests.scenarios.page.run", "--out", tmp_path, "--pages", "0"]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=500)
-    report = tmp_path / "report.json"
-    assert report.exists(), f"{ran.stdout}\n{ran.stderr}"
-    seen = json.loads(report.read_text())
+    seen = report_of(command, tmp_path, timeout_s=500)
     missed = {name: seen["aims"][name]["seen"] for name in seen["falls_short"]}
     assert [name for name in missed if not name.startswith("seconds ")] == [], missed  # the run itself judges times
     assert len(seen["aims"]) > 60

@@ -1,9 +1,7 @@
 """A pair loses its leader in each way, on real parts; and each aim of that can be missed."""
 
-import json
 import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -16,6 +14,7 @@ from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, 
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import report_of
 
 ALL = (*KINDS, UPGRADED)
 QUICK = ("killed", "restarted", "moved", "cut")  # over within the time in which one begins anew
@@ -142,14 +141,11 @@ needs_parts = pytest.mark.skipif(
 )
 
 
-def report_of(folder, *kinds, rounds=0):
+def seen_by(folder, *kinds, rounds=0):
     """What a run of these kinds of rounds has seen, one of each or so many."""
     run = commands.module("scenarios.pair.run")
     rounds = ("--kinds", *kinds, "--rounds", str(rounds or len(kinds)), "--agents", "5", "--out", str(folder))
-    done = subprocess.run(commands.isolated(*run, *rounds), check=False, capture_output=True, text=True)
-    report = folder / "report.json"
-    assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
-    return json.loads(report.read_text())
+    return report_of(commands.isolated(*run, *rounds), folder)
 
 
 def short_of(found):
@@ -163,7 +159,7 @@ def short_of(found):
 @pytest.mark.root
 @needs_parts
 def test_nothing_is_lost_and_no_host_falls_back_however_the_leader_is_lost(tmp_path):
-    found = report_of(tmp_path, *ALL)
+    found = seen_by(tmp_path, *ALL)
     assert short_of(found) == set(), found["aims"]
 
 
@@ -172,7 +168,7 @@ def test_nothing_is_lost_and_no_host_falls_back_however_the_leader_is_lost(tmp_p
 @pytest.mark.timeout(1200)
 def test_nothing_is_lost_when_the_leader_is_lost_forty_times_more(tmp_path):
     """With one of each kind, and both down, these are fifty; a thousand are ``mininet-tests/run pair``."""
-    found = report_of(tmp_path, *QUICK, rounds=40)
+    found = seen_by(tmp_path, *QUICK, rounds=40)
     assert short_of(found) == set(), found["aims"]
 
 
@@ -180,5 +176,5 @@ def test_nothing_is_lost_when_the_leader_is_lost_forty_times_more(tmp_path):
 @needs_parts
 def test_with_both_down_switches_go_on_and_all_is_as_it_was_once_either_is_up(tmp_path):
     """The manual's way: once the one that led comes first, before the database, and once the other one, after it."""
-    found = report_of(tmp_path, *DOWN)
+    found = seen_by(tmp_path, *DOWN)
     assert found["falls_short"] == [], found["aims"]

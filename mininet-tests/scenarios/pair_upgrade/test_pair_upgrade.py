@@ -1,14 +1,13 @@
 """A pair from its Debian packages is upgraded in turn, and nobody who asks notices."""
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from mininet_tests.site.postgresql import binaries
+from mininet_tests.testing.reports import report_of
 
 
 @pytest.mark.root
@@ -22,10 +21,7 @@ from mininet_tests.site.postgresql import binaries
 )
 def test_a_pair_from_the_packages_is_upgraded_in_turn_and_nothing_is_lost(tmp_path):
     command = [sys.executable, "-m", "mininet_tests.scenarios.pair_upgrade.run", "--out", tmp_path]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    report = tmp_path / "report.json"
-    assert report.exists(), f"{ran.stdout}\n{ran.stderr}"
-    seen = json.loads(report.read_text())
+    seen = report_of(command, tmp_path)
     timed = {name for name in seen["aims"] if ", s" in name}  # a busy machine is late; the run itself judges that
     assert {name: seen["aims"][name]["seen"] for name in set(seen["falls_short"]) - timed} == {}
     assert len(seen["aims"]) > 10
