@@ -22,7 +22,8 @@ from controller.settings.webhooks import ALARMS, WebhookSettings
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
 from hostagent.agent.status import Identity, Sight, status_from
-from topology.protocol import Allocation, EntryTelemetry, FlowClass, StoreBrake, StoreTelemetry, Telemetry
+from topology.protocol import Allocation, FlowClass
+from topology.telemetry import EntryTelemetry, StoreBrake, StoreTelemetry, Telemetry
 
 
 def program(name):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from controller.plan.delays import DelayNews, DelayVerdict, MeasuredDelay
 from controller.state.guard import GuardedState
 from controller.state.round_trips import circuit_times, moving
-from topology.protocol import Telemetry
+from topology.telemetry import Telemetry
 from topology.units import shown_delay
 
 

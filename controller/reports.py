@@ -28,7 +28,8 @@ from controller.state.value import flows
 from controller.view import View
 from topology.addresses import shown_address
 from topology.network import Switch
-from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
+from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired
+from topology.telemetry import Telemetry
 
 
 class Reports:

@@ -14,7 +14,7 @@ from hostagent.stores.settings import IntakeStore
 from hostagent.stores.settings import problems as store_problems
 from hostagent.trust import ClientTls
 from topology import units
-from topology.protocol import MOST_STORES
+from topology.telemetry import MOST_STORES
 from topology.yaml_text import NotYaml, values_of
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")

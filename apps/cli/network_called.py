@@ -7,7 +7,8 @@ from dataclasses import replace
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from topology.file_values import is_name
-from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
+from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired
+from topology.telemetry import Telemetry
 
 LEASE_MS = 3000  # nothing is granted, so nothing is renewed
 MOST = 1024  # callers: without TLS anybody can call, by any name

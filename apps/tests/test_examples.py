@@ -33,7 +33,8 @@ from topology.certificates import OVSDB_URI, REST_URI, Kind
 from topology.network_file import network_of
 from topology.network_text import section_of
 from topology.problems import Problems
-from topology.protocol import FlowClass, StoreBrake, StoreTelemetry, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
 from topology.yaml_text import read
 
 DOCS = Path(__file__).parents[2] / "docs"

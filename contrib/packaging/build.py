@@ -43,6 +43,7 @@ AGENTS_OWN = (
         "topology/handshake.py",
         "topology/printable.py",
         "topology/protocol.py",
+        "topology/telemetry.py",
     ),
     *("topology/units.py", "topology/wire.py", "topology/yaml_text.py", "apps/__init__.py", "apps/agent.py"),
     *("apps/cli/__init__.py", "apps/cli/agent.py", "apps/cli/agent_setup.py", "apps/cli/agent_tables.py"),

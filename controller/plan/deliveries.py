@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from controller.plan.keys import FlowId
-from topology.protocol import EntryTelemetry
+from topology.telemetry import EntryTelemetry
 
 KEEP_US = 30 * 86_400_000_000  # so long is known what became of an announcement
 LAST_COUNT_US = 120_000_000  # so long the last count of what has ended is waited for

@@ -17,7 +17,7 @@ from controller.plan.deliveries import (
 )
 from controller.plan.keys import FlowId
 from controller.plan.unsaved import Unsaved
-from topology.protocol import EntryTelemetry
+from topology.telemetry import EntryTelemetry
 
 
 @dataclass(frozen=True, slots=True)

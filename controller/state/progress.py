@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from topology.protocol import EntryTelemetry
+from topology.telemetry import EntryTelemetry
 
 ENOUGH_PERCENT = 90  # of the planned rate: less is explained
 IDLE_MS = 500  # of about a second: for most of it the applications had written nothing

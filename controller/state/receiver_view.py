@@ -11,7 +11,7 @@ from controller.site import Site
 from controller.state.desired import demand_now, desired_plan
 from controller.state.receivers import is_kept_in
 from controller.state.value import SiteState
-from topology.protocol import StoreTelemetry
+from topology.telemetry import StoreTelemetry
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from controller.state.progress import EntryProgress
 from controller.state.reported import HostState, KnownStore, Reported
 from topology.addresses import is_within
 from topology.network import Network
-from topology.protocol import EntryTelemetry, StoreTelemetry, Telemetry
+from topology.telemetry import EntryTelemetry, StoreTelemetry, Telemetry
 from topology.units import shown_rate
 from topology.wire import Framing, Layer, converted_bps
 

@@ -14,7 +14,7 @@ from controller.plan.plan import Entry, Flow
 from controller.plan.wiring import Wiring
 from controller.state.progress import EntryProgress, Hindrance, Telling
 from controller.state.round_trips import Moving
-from topology.protocol import StoreTelemetry, Telemetry
+from topology.telemetry import StoreTelemetry, Telemetry
 
 NEVER_US = 2**63
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.plan.delays import CircuitTime, DelayBound
 from controller.plan.plan import Entry, Plan
 from topology.network import Hop, Network, hops
-from topology.protocol import EntryTelemetry
+from topology.telemetry import EntryTelemetry
 
 STEADY = 2  # the least round trip is of the last one: after so many tellings it is of the way that is granted
 

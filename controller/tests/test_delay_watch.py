@@ -9,8 +9,9 @@ from controller.plan.delays import PERIOD_US, DelaySource, MeasuredDelay
 from controller.store.rows import Changes
 from controller.tests.fakes import FakeSite, image, ready_site, sending_image
 from mininet_tests.testing.networks import chile_illinois
-from topology.protocol import EntryTelemetry, Hello, Telemetry
+from topology.protocol import Hello
 from topology.relinking import relinked
+from topology.telemetry import EntryTelemetry, Telemetry
 
 S = 1_000_000
 DATABASE, RAW = "base22", "base23"

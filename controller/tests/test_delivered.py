@@ -14,7 +14,7 @@ from controller.state.progress import Hindrance
 from controller.store import EndedQuery
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.work.retention import Retention
-from topology.protocol import EntryTelemetry, Telemetry
+from topology.telemetry import EntryTelemetry, Telemetry
 
 S_US = 1_000_000
 

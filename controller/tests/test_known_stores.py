@@ -3,7 +3,7 @@
 import pytest
 
 from controller.tests.fakes import LEASE_MS, ready_site, sending_image
-from topology.protocol import StoreBrake, StoreTelemetry, Telemetry
+from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
 
 S = 1_000_000
 MBIT = 10**6

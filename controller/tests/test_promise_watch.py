@@ -12,7 +12,8 @@ from controller.state.moment import STARTING_US
 from controller.tests.fakes import START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
-from topology.protocol import EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import EntryTelemetry, Telemetry
 
 HOUR_US = 3_600_000_000
 MAINTENANCE = Period(START_US + 2 * HOUR_US, START_US + 3 * HOUR_US, 0)

@@ -6,7 +6,8 @@ import pytest
 
 from controller.state.lateness import late_promises
 from controller.tests.fakes import ready_site, sending_image
-from topology.protocol import EntryTelemetry, Hello, Telemetry
+from topology.protocol import Hello
+from topology.telemetry import EntryTelemetry, Telemetry
 
 S = 1_000_000
 MBIT = 10**6

@@ -14,7 +14,8 @@ from controller.state import value
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site, watch_of
 from controller.work.timekeeper import Timekeeper
 from topology.network import Hop
-from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, HostInterface, Telemetry
+from topology.protocol import Declined, Demand, FlowClass, Hello, HostInterface
+from topology.telemetry import EntryTelemetry, Telemetry
 
 WAN = Hop("ls1", "ch1")
 

@@ -12,7 +12,7 @@ from controller.store import EndedQuery, StoreFailed
 from controller.tests.fakes import image
 from controller.tests.test_saves import HangingSite, recovered
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import EntryTelemetry, Telemetry
+from topology.telemetry import EntryTelemetry, Telemetry
 
 KEYED = replace(image(), senders=("base20",), key="night-1", is_named=False)
 

@@ -9,7 +9,7 @@ from controller.plan.keys import StorePlace
 from controller.state.lateness import late_promises
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.tests.test_known_stores import store, tells
-from topology.protocol import EntryTelemetry, Telemetry
+from topology.telemetry import EntryTelemetry, Telemetry
 
 S = 1_000_000
 MB = 10**6

@@ -41,10 +41,10 @@ from topology.protocol import (
     Demand,
     Hello,
     Repaired,
-    Telemetry,
     parsed_allocations,
     to_bytes,
 )
+from topology.telemetry import Telemetry
 from topology.wire import Framing
 
 REPORT_S = 1.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from hostagent.agent.hindrances import KeptBack
 from hostagent.kernel.layout import EntryCounters
-from topology.protocol import EntryTelemetry
+from topology.telemetry import EntryTelemetry
 
 TOLD_FOR_NS = (
     60_000_000_000  # the last count of an entry that has ended is said again for so long: a message may be lost

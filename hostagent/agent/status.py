@@ -7,7 +7,8 @@ from enum import StrEnum
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from topology.protocol import Allocation, EntryTelemetry, Telemetry
+from topology.protocol import Allocation
+from topology.telemetry import EntryTelemetry, Telemetry
 
 LOSS_SIGHTS = 11  # so many, a second apart: loss is over the last ten seconds, the rate over the last one
 STALE_MS = 5_000

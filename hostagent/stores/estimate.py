@@ -8,7 +8,7 @@ in the page cache, for the disk.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topology.protocol import StoreBrake
+from topology.telemetry import StoreBrake
 
 WAITS_MS = 100  # of what is drained: less is what any reader has in its socket at any moment
 BUSY_PERCENT = 90  # of the time the disk had something to write: it was the disk that was waited for

@@ -8,7 +8,7 @@ from hostagent.log import log
 from hostagent.stores.disk import Disk, pressure
 from hostagent.stores.estimate import SocketIntake, StoreIntake, StoreLook, intake
 from hostagent.stores.settings import IntakeStore
-from topology.protocol import StoreTelemetry
+from topology.telemetry import StoreTelemetry
 
 STANDS_SHARE = 16  # a store that drains less than a sixteenth of what was told stands still: that is no other rate
 NEWS_SHARE = 4  # a quarter less or more than what was told is news

@@ -11,16 +11,8 @@ from typing import TypeVar
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve, unix_serve
 
-from topology.protocol import (
-    Allocations,
-    Applied,
-    Demand,
-    EntryTelemetry,
-    Telemetry,
-    UpMessage,
-    parsed_from_agent,
-    to_bytes,
-)
+from topology.protocol import Allocations, Applied, Demand, UpMessage, parsed_from_agent, to_bytes
+from topology.telemetry import EntryTelemetry, Telemetry
 
 T = TypeVar("T")
 REPEAT_S = 0.3

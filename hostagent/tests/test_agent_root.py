@@ -16,7 +16,8 @@ from hostagent.kernel.layout import SLOT, EntryCounters, layout_of
 from hostagent.tests.kernel_maps import agents_map
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations, Applied, Hello, Telemetry
+from topology.protocol import Allocations, Applied, Hello
+from topology.telemetry import Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 

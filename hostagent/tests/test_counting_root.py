@@ -8,7 +8,8 @@ import pytest
 
 from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, connected
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations, EntryTelemetry, Telemetry
+from topology.protocol import Allocations
+from topology.telemetry import EntryTelemetry, Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 

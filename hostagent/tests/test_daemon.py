@@ -12,7 +12,7 @@ from hostagent.agent.status import Identity, Sight
 from hostagent.errors import BpfError
 from hostagent.log import log
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Telemetry
+from topology.telemetry import Telemetry
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 

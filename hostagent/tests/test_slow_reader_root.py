@@ -8,7 +8,8 @@ import pytest
 from hostagent.tests.paced_reader import PacedReader
 from hostagent.tests.rig import allocation
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations, Telemetry
+from topology.protocol import Allocations
+from topology.telemetry import Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 

@@ -12,7 +12,8 @@ import pytest
 from hostagent.agent import metrics, status_socket
 from hostagent.agent.status import AgentState, AgentStatus, Identity, Sight, parsed_status, status_bytes, status_from
 from hostagent.agent.status_socket import StatusSocket
-from topology.protocol import Allocation, EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import Allocation, FlowClass
+from topology.telemetry import EntryTelemetry, Telemetry
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 URGENT = Allocation("urgent/base20", FlowClass.URGENT, ip_network("192.0.2.0/24"), 800_000_000, 14_000, dest_port=443)

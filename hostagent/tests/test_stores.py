@@ -19,7 +19,8 @@ from hostagent.stores.disk import Disk
 from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, PressureState, SocketIntake, StoreLook, intake
 from hostagent.stores.settings import IntakeStore, PortRange
 from hostagent.stores.stores import Stores
-from topology.protocol import StoreBrake, Telemetry, parsed_from_agent, to_bytes
+from topology.protocol import parsed_from_agent, to_bytes
+from topology.telemetry import StoreBrake, Telemetry
 
 S_NS, MB, MBIT = 10**9, 10**6, 10**6
 GOOD = 'host: arch\ncontrollers: ["unix:/run/c.sock"]\n'

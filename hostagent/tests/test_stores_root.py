@@ -12,7 +12,7 @@ from hostagent.tests.paced_reader import PacedReader
 from hostagent.tests.rig import MBIT, RunningAgent, connected, end_both
 from hostagent.tests.slow_file import FUSE, slow_disk
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import StoreBrake, Telemetry
+from topology.telemetry import StoreBrake, Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 

@@ -8,7 +8,8 @@ import pytest
 from hostagent.tests.fake_controller import FakeController
 from hostagent.tests.rig import RunningAgent, allocation
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations, Declined, Hello, Telemetry
+from topology.protocol import Allocations, Declined, Hello
+from topology.telemetry import Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 

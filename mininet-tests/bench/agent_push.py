@@ -49,11 +49,11 @@ from topology.protocol import (
     FlowClass,
     Hello,
     Repaired,
-    Telemetry,
     UpMessage,
     parsed_allocations,
     to_bytes,
 )
+from topology.telemetry import Telemetry
 
 ADDRESS = "127.0.0.1"
 LEASE_MS = 3000

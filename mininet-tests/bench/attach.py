@@ -39,7 +39,7 @@ from mininet_tests.testing.reports import write_report
 from topology.certificates import Kind
 from topology.network import Host, Network
 from topology.network_text import section_of
-from topology.protocol import Telemetry
+from topology.telemetry import Telemetry
 
 SIZES = (200, 1_000)
 CIRCUITS = 10

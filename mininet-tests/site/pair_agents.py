@@ -20,10 +20,10 @@ from topology.protocol import (
     Applied,
     Declined,
     Hello,
-    Telemetry,
     parsed_allocations,
     to_bytes,
 )
+from topology.telemetry import Telemetry
 
 TELLS_EVERY_S = 1.0
 LOOKS_EVERY_S = 0.05

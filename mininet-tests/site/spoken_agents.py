@@ -11,15 +11,8 @@ from typing import Literal, Self
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from topology.protocol import (
-    ATTACH_PATH,
-    Applied,
-    EntryTelemetry,
-    Hello,
-    Telemetry,
-    parsed_allocations,
-    to_bytes,
-)
+from topology.protocol import ATTACH_PATH, Applied, Hello, parsed_allocations, to_bytes
+from topology.telemetry import EntryTelemetry, Telemetry
 
 EVERY_S = 0.2
 

@@ -14,7 +14,8 @@ import httpx
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from topology.protocol import ATTACH_PATH, Hello, Telemetry, parsed_allocations, to_bytes
+from topology.protocol import ATTACH_PATH, Hello, parsed_allocations, to_bytes
+from topology.telemetry import Telemetry
 
 READS = ("/healthz", "/v1/reservations", "/v1/announcements", "/v1/plan", "/v1/hosts", "/metrics")
 EVERY_S = 0.2

@@ -14,19 +14,16 @@ from topology.protocol import (
     Applied,
     Declined,
     Demand,
-    EntryTelemetry,
     Fault,
     FlowClass,
     Hello,
     HostInterface,
     Repaired,
-    StoreBrake,
-    StoreTelemetry,
-    Telemetry,
     parsed_allocations,
     parsed_from_agent,
     to_bytes,
 )
+from topology.telemetry import EntryTelemetry, StoreBrake, StoreTelemetry, Telemetry
 
 ENTRY = Allocation("urgent/base20", FlowClass.URGENT, "192.0.2.7/32", 470_000_000, 7_000)
 

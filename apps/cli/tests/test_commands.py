@@ -20,7 +20,8 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from headway import Client, ServerSentEvent
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import EntryTelemetry, FlowClass, StoreBrake, StoreTelemetry, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import EntryTelemetry, StoreBrake, StoreTelemetry, Telemetry
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")

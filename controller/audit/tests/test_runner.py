@@ -7,7 +7,8 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.tests.fakes import START_US, FakeSite, ready_site
-from topology.protocol import EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import EntryTelemetry, Telemetry
 
 INTERVAL_US = 10_000_000
 LOST = Deviation(DriftKind.FLOW, Shape.MISSING, wanted="rule", outcome=Outcome.REPAIRED)

@@ -15,7 +15,8 @@ from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import api_of, dependencies_of
 from controller.plan.deliveries import LAST_COUNT_US
 from controller.tests.fakes import ready_site
-from topology.protocol import EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import EntryTelemetry, Telemetry
 
 IMAGE = {"id": "image", "bytes": 2_688_024_580, "from": ["base20", "base21"], "to": "arch"}
 

@@ -20,7 +20,8 @@ from controller.state.value import SiteState, first_state, must_replan, replanne
 from controller.tests.fakes import ELAPSED_US, START_US, ready_site, value_of
 from controller.tests.fakes import image as image_request
 from mininet_tests.testing.networks import chile_illinois_2
-from topology.protocol import FlowClass, Telemetry
+from topology.protocol import FlowClass
+from topology.telemetry import Telemetry
 
 NETWORK = chile_illinois_2()
 STANDING = tuple(

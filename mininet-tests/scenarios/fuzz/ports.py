@@ -17,7 +17,7 @@ from controller.southbound.openflow.tests.switch_messages import messages_of_swi
 from controller.southbound.ovsdb.replica import ovs_package, replica
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.networks import chile_illinois
-from topology import protocol
+from topology import protocol, telemetry
 
 HANDSHAKE = (
     f"GET {protocol.ATTACH_PATH} HTTP/1.1\r\nHost: c\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -97,7 +97,7 @@ def agent_messages() -> tuple[Callable[[bytes], object], tuple[bytes, ...]]:
     reports = site.reports
     taken: dict[type, Callable[[str, Any], object]] = {
         protocol.Applied: lambda host, said: reports.hosts_applied([(host, said)]),
-        protocol.Telemetry: reports.host_telemetry,
+        telemetry.Telemetry: reports.host_telemetry,
         protocol.Declined: reports.host_declined,
         protocol.Demand: reports.host_demand,
         protocol.Repaired: reports.host_repaired,
@@ -108,12 +108,12 @@ def agent_messages() -> tuple[Callable[[bytes], object], tuple[bytes, ...]]:
         hears = taken.get(type(said))
         return said if hears is None else hears("base20", said)
 
-    entry = protocol.EntryTelemetry("urgent/base20", 1, 1, 10, 1, 0, 180_000, wants=True)
-    store = protocol.StoreTelemetry("data", 10**9, True, 5, 10**9, protocol.StoreBrake.DISK)
+    entry = telemetry.EntryTelemetry("urgent/base20", 1, 1, 10, 1, 0, 180_000, wants=True)
+    store = telemetry.StoreTelemetry("data", 10**9, True, 5, 10**9, telemetry.StoreBrake.DISK)
     said: tuple[protocol.UpMessage, ...] = (
         protocol.Hello("base20", "1", "6.1", 5, 100),
         protocol.Applied(1),
-        protocol.Telemetry(1, 3000, (entry,), (entry,), (store,)),
+        telemetry.Telemetry(1, 3000, (entry,), (entry,), (store,)),
         protocol.Declined(1, 2, "because"),
         protocol.Demand(1, "urgent/base20", wants=True, standing_by=False),
         protocol.Repaired(1, "urgent/base20", protocol.Fault.MISSING, "entry"),

@@ -24,7 +24,7 @@ from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import START_US, FakeSite, image
 from mininet_tests.testing.networks import chile_illinois
 from topology import __version__
-from topology.protocol import StoreBrake, StoreTelemetry, Telemetry
+from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 MADE = {role: new_token(role.value, role, NOW, NOW + timedelta(days=1)) for role in Role}

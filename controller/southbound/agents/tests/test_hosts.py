@@ -24,10 +24,10 @@ from topology.protocol import (
     FlowClass,
     Hello,
     Repaired,
-    Telemetry,
     parsed_allocations,
     to_bytes,
 )
+from topology.telemetry import Telemetry
 
 LEASE_MS = 300
 
