@@ -10,9 +10,9 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from websockets.frames import CloseCode
@@ -22,6 +22,7 @@ from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
+from controller.southbound.agents.host_listener import HostListener
 from controller.southbound.agents.listening import listening, shown_peer
 from controller.southbound.agents.slices import in_slices
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
@@ -35,11 +36,11 @@ from topology.protocol import (
     Demand,
     Hello,
     Repaired,
-    Telemetry,
     UpMessage,
     parsed_from_agent,
     to_bytes,
 )
+from topology.telemetry import Telemetry
 
 RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
@@ -51,31 +52,6 @@ PER_S, BURST_US = 256, 2_000_000  # connections of an address
 UNKNOWN = "not in the topology"
 
 log = structlog.get_logger()
-
-
-class HostListener(Protocol):
-    """Who hears of agents: the service. Called by one thread, which must not be kept waiting."""
-
-    def host_up(self, hello: Hello) -> Allocations | None:
-        """An agent has said hello; return what it may do now, or None if there is no such host."""
-
-    def host_down(self, host: str) -> None:
-        """The agent's stream has ended."""
-
-    def hosts_applied(self, said: Sequence[tuple[str, Applied]]) -> None:
-        """Agents' kernels hold epochs: what hosts have confirmed since the last call, in that order."""
-
-    def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
-        """The agent's counters."""
-
-    def host_declined(self, host: str, declined: Declined) -> None:
-        """The agent does not act on what it was sent."""
-
-    def host_demand(self, host: str, demand: Demand) -> None:
-        """An entry that is watched begins or ends to want its rate."""
-
-    def host_repaired(self, host: str, repaired: Repaired) -> None:
-        """The agent has put something right in its kernel."""
 
 
 @dataclass(eq=False, slots=True)
