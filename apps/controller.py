@@ -48,6 +48,7 @@ from controller.southbound.site_switches import SiteSwitches
 from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed, StoreTaken
+from controller.switch_reports import SwitchReports
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
@@ -153,7 +154,7 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     reports = Reports(state)
     ignored = settings.audit.ignored
     of_pair = () if led is None else (lambda: led.seen_term, led.may_decide)
-    sessions = SwitchSessions(reports, store.term, ignored, *of_pair)
+    sessions = SwitchSessions(SwitchReports(state), store.term, ignored, *of_pair)
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
     may_tell = None if led is None or repeating is None else lambda host: not led.has_resigned and repeating.may(host)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)

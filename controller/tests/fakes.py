@@ -22,6 +22,7 @@ from controller.state.faults import switch_gone
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.store import Store
+from controller.switch_reports import SwitchReports
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
@@ -167,6 +168,7 @@ class FakeSite:
         self.store = store if isinstance(store, Store) else opened(store)
         self.state = GuardedState(site, self.clock.instant, self.store.term)
         self.reports = Reports(self.state)
+        self.switch_reports = SwitchReports(self.state)
         self.use_cases = PatientUseCases(self.state, self.store)
         self.switches = switches or FakeSwitches()
         self.hosts = FakeHosts(self.reports)
@@ -198,7 +200,7 @@ class FakeSite:
 
     def switch_up(self, dpid, ports=None):
         """Let a switch connect, with all its ports as they should be, or with others."""
-        self.reports.switch_up(dpid, "192.0.2.1:50000", self.ports(dpid) if ports is None else ports)
+        self.switch_reports.switch_up(dpid, "192.0.2.1:50000", self.ports(dpid) if ports is None else ports)
 
     def wire(self):
         """Let every switch connect."""
@@ -211,7 +213,7 @@ class FakeSite:
         if dpid not in self.value.reported.wiring.ports:
             self.switch_up(dpid)
         port = self.ports(dpid).get(port_no, SeenPort("spare", is_live=True))
-        self.reports.port_said(dpid, port_no, SeenPort(port.name, is_live))
+        self.switch_reports.port_said(dpid, port_no, SeenPort(port.name, is_live))
 
     def converge(self):
         """Let the clock act, audit, carry out what is to do, and let the clock take note of it."""

@@ -92,7 +92,7 @@ def test_a_switch_that_goes_is_not_waited_for_and_what_it_had_goes_on(site):
     sending_image(site)
     before = [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")]
     site.switches.gone = True
-    site.reports.switch_down(1)
+    site.switch_reports.switch_down(1)
     site.converge()
     assert [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")] == before
     assert "is not connected" in carries_not(site).flows["image/base20"]
@@ -109,7 +109,7 @@ def test_flows_stay_on_the_circuit_they_were_led_to_while_the_switch_that_led_th
     assert all(before)
     site.port_said(1, north, is_live=True)
     site.switches.gone = True
-    site.reports.switch_down(1)
+    site.switch_reports.switch_down(1)
     for _ in range(3):  # the circuit is trusted again, and ls1 cannot be told
         site.clock.now_us += 1_000_000
         site.converge()
@@ -118,17 +118,17 @@ def test_flows_stay_on_the_circuit_they_were_led_to_while_the_switch_that_led_th
     assert [sent_bps(site, host) for host in ("base22", "base23")] == before
     assert not violations(site.reports.view().layers)
     site.switches.gone = False
-    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.switch_reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
     site.converge()
     assert {circuits(TWO, e.flow.path) for e in site.value.desired.plan.entries} == {("north",)}
 
 
 def test_a_port_that_was_deleted_and_added_again_has_its_queues_at_once(site):
-    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.switch_reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
     site.converge()
     south = 9
     site.switches.missing = {SOUTH}
-    site.reports.port_said(1, south, None)
+    site.switch_reports.port_said(1, south, None)
     sending_image(site)
     assert carries_not(site).links.keys() == {SOUTH}
     doubts = site.value.reported.doubts
@@ -141,7 +141,7 @@ def test_a_port_that_was_deleted_and_added_again_has_its_queues_at_once(site):
 
 
 def test_a_port_that_dies_puts_nothing_before_the_failover(site):
-    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.switch_reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
     site.converge()
     doubts = site.value.reported.doubts
     site.port_said(1, 8, is_live=False)

@@ -164,7 +164,7 @@ def test_whatever_changes_is_looked_at_by_the_next_tick(site, looks, happens):
     if happens == "host":
         site.reports.host_down("base20")
     elif happens == "switch":
-        site.reports.switch_down(LS1.dpid)
+        site.switch_reports.switch_down(LS1.dpid)
     elif happens == "alarm":
         with site.state.changed:
             alarms = {"ls1": (PlaceAlarm("does not answer", is_silent=True),)}

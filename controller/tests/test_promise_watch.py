@@ -82,7 +82,7 @@ def test_an_announcement_that_is_not_carried_is_told_of_once_and_when_it_is_agai
     site.announce(image())
     site.converge()
     for live in (False, False, True, True):
-        site.reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=live))
+        site.switch_reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=live))
         site.keeper.step()
     why = "ls1: port 1 ls1-eth1 to base20 is down"
     assert told(site, "announcement.not_carried") == [{"announcement": "image", "why": why}]
@@ -112,7 +112,7 @@ def test_who_waits_for_something_to_send_is_carried_and_the_site_is_well(paused)
 
 
 def test_who_waits_behind_a_dead_port_is_not_carried(paused):
-    paused.reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=False))
+    paused.switch_reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=False))
     paused.keeper.step()
     (event,) = told(paused, "announcement.not_carried")
     assert event == {"announcement": "image", "why": "ls1: port 1 ls1-eth1 to base20 is down"}

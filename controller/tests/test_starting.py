@@ -66,7 +66,7 @@ def test_a_switch_that_has_called_and_goes_is_told_of_at_once(site):
     site.wire()
     passes(site, 4 * S)
     site.switches.gone = True
-    site.reports.switch_down(LS1.dpid)
+    site.switch_reports.switch_down(LS1.dpid)
     assert told(site) == ["fault.began"]
 
 
@@ -75,7 +75,7 @@ def test_a_switch_that_is_let_go_as_the_controller_ends_is_no_fault(site):
     site.wire()
     passes(site, 4 * S)
     site.state.stop()
-    site.reports.switch_down(LS1.dpid)
+    site.switch_reports.switch_down(LS1.dpid)
     assert told(site) == []
 
 

@@ -58,13 +58,13 @@ WRONG = [
 @pytest.mark.parametrize(("port", "why"), WRONG)
 def test_over_a_host_s_port_that_is_not_as_it_should_be_nothing_is_active(site, port, why):
     known, other = reserved(site), reserved(site, "base21")
-    site.reports.port_said(1, BASE20, port)
+    site.switch_reports.port_said(1, BASE20, port)
     site.use_cases.tick()
     assert (known().state, known().reason) == (ReservationState.PROVISIONING, why)
     assert other().state is ReservationState.ACTIVE
     assert why in troubles(site)
     assert told(site, "reservation.lost") == [{"reservation": "r-base20", "why": why}]
-    site.reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=True))
+    site.switch_reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=True))
     site.use_cases.tick()
     assert (known().state, troubles(site)) == (ReservationState.ACTIVE, ())
 
@@ -77,7 +77,7 @@ def test_a_port_under_another_number_is_named_with_both(site):
 
 def test_a_switch_whose_port_has_changed_is_audited_at_once(site):
     site.switches.audited_with.clear()
-    site.reports.port_said(1, BASE20, None)
+    site.switch_reports.port_said(1, BASE20, None)
     site.audits.next()
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
 
@@ -93,16 +93,16 @@ def test_a_circuit_whose_port_has_another_number_is_down(site):
 
 
 def test_a_switch_that_nobody_knows_is_told_of_and_is_not_well_while_it_is_there(site):
-    site.reports.switch_up(0x99, "192.0.2.9:4711", {1: SeenPort("eth0", is_live=True)})
+    site.switch_reports.switch_up(0x99, "192.0.2.9:4711", {1: SeenPort("eth0", is_live=True)})
     assert told(site, "switch.unknown") == [{"dpid": "0000000000000099", "address": "192.0.2.9:4711"}]
     assert troubles(site) == ("switch 0000000000000099, at 192.0.2.9:4711, is not in the network",)
-    site.reports.switch_down(0x99)
+    site.switch_reports.switch_down(0x99)
     assert troubles(site) == ()
 
 
 def test_a_datapath_id_that_is_claimed_twice_is_told_of_once_and_until_nobody_claims_it_any_more(site):
     for _ in range(5):
-        site.reports.claimed(1, "192.0.2.9:4711")
+        site.switch_reports.claimed(1, "192.0.2.9:4711")
         site.clock.now_us += CLAIM_US // 2
     event = {"dpid": "0000000000000001", "switch": "ls1", "address": "192.0.2.9:4711"}
     assert told(site, "switch.claimed_twice") == [event]
@@ -115,11 +115,11 @@ def test_a_datapath_id_that_is_claimed_twice_is_told_of_once_and_until_nobody_cl
 
 def test_a_switch_that_obeys_another_controller_is_told_of_once_until_it_obeys_us_again(site):
     for _ in range(3):
-        site.reports.led_by_another(1, "192.0.2.9:4711")
+        site.switch_reports.led_by_another(1, "192.0.2.9:4711")
     event = {"dpid": "0000000000000001", "switch": "ls1", "address": "192.0.2.9:4711"}
     assert told(site, "switch.led_by_another") == [event]
-    site.reports.switch_up(1, "192.0.2.9:4711", {})
-    site.reports.led_by_another(1, "192.0.2.9:4711")
+    site.switch_reports.switch_up(1, "192.0.2.9:4711", {})
+    site.switch_reports.led_by_another(1, "192.0.2.9:4711")
     assert told(site, "switch.led_by_another") == [event, event]
 
 
@@ -131,7 +131,7 @@ def test_an_announcement_over_a_dead_port_is_not_well(site):
     site.announce(image())
     site.converge()
     assert troubles(site) == ()
-    site.reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=False))
+    site.switch_reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=False))
     assert "announcement image: ls1: port 1 ls1-eth1 to base20 is down" in troubles(site)
     assert Hop("ls1", "base20") in value_of(site.state).reported.wiring.faults
 

@@ -167,7 +167,7 @@ def test_an_unknown_place_is_an_error_that_names_those_there_are(cli):
 
 
 def test_what_begins_now_and_is_not_carried_ends_with_4_and_says_why(cli):
-    cli.site.reports.switch_down(1)
+    cli.site.switch_reports.switch_down(1)
     said, wrong = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", exit_code=4)
     assert "not carried" in said
     assert wrong.endswith("is promised, but not carried now: ls1: is not connected\n")

@@ -87,7 +87,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
     site = ready_site()
     site.switches.log.clear()
     assert not is_due(site)
-    site.reports.rule_gone(1)
+    site.switch_reports.rule_gone(1)
     assert is_due(site)
     site.audits.next()
     site.convergence.step()

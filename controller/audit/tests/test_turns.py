@@ -70,7 +70,7 @@ def held_site() -> FakeSite:
 def lose(site: FakeSite) -> None:
     """Let somebody delete what a switch holds, and the switch say so."""
     site.switches.held = None
-    site.reports.rule_gone(1)
+    site.switch_reports.rule_gone(1)
 
 
 def wish(site: FakeSite) -> int:

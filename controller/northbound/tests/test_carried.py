@@ -30,7 +30,7 @@ def client(site):
 
 
 def moved(site):
-    site.reports.port_said(1, 1, SeenPort("spare", is_live=True))
+    site.switch_reports.port_said(1, 1, SeenPort("spare", is_live=True))
 
 
 def displaced(site):
@@ -54,7 +54,7 @@ def mute(site):
 BROKEN = [
     (lambda site: site.reports.host_down("base20"), "base20: its agent is not connected"),
     (lambda site: site.reports.host_down("arch"), "arch: its agent is not connected"),
-    (lambda site: site.reports.switch_down(2), "ch1: is not connected"),
+    (lambda site: site.switch_reports.switch_down(2), "ch1: is not connected"),
     (moved, "ls1: port 1 ls1-eth1 to base20 is port 1 spare"),
     (displaced, "ls1: queue shadowed"),
     (mute, "ls1: no answer from the OVSDB server"),
@@ -85,7 +85,7 @@ def test_a_promise_that_all_can_carry_says_so(client, site):
 
 
 def test_before_its_time_nobody_asks_whether_a_reservation_is_carried(client, site):
-    site.reports.switch_down(1)
+    site.switch_reports.switch_down(1)
     held = client.post(MANY, json=NIGHT).json()
     assert (held["carried"], held["reasons"]) == (None, [])
 

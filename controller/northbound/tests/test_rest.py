@@ -253,7 +253,7 @@ def test_metrics_say_what_is_not_well_by_kind_and_place_as_healthz_does(client, 
     assert (found("healthy"), found("troubles", "port", "")) == (1, 0)
     assert client.get("/healthz").status_code == 200
     site.port_said(1, 1, is_live=False)
-    site.reports.switch_up(0x99, "192.0.2.9:4711", {})
+    site.switch_reports.switch_up(0x99, "192.0.2.9:4711", {})
     found = metrics(client)
     assert (found("healthy"), found("troubles", "port", "ls1"), found("troubles", "port", "")) == (0, 1, 0)
     assert client.get("/healthz").status_code == 503
@@ -275,7 +275,7 @@ def test_what_strangers_and_promises_are_called_is_no_label(client, site):
     client.post("/v1/announcements", json=IMAGE)
     site.converge()
     for dpid in (0x98, 0x99):
-        site.reports.switch_up(dpid, "192.0.2.9:4711", {})
+        site.switch_reports.switch_up(dpid, "192.0.2.9:4711", {})
     site.reports.host_down("base20")
     found = metrics(client)
     assert (found("troubles", "switch-unknown", ""), found("troubles", "announcement", "")) == (2, 1)

@@ -264,7 +264,7 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.converge()
     seen.append(site.use_cases.reservation("r").state)
     site.switches.gone = True
-    site.reports.switch_down(1)
+    site.switch_reports.switch_down(1)
     site.converge()
     assert "is not connected" in site.use_cases.reservation("r").reason
     assert seen == [ReservationState.ACTIVE, ReservationState.ACTIVE]

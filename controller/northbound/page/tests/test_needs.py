@@ -64,7 +64,7 @@ def circuit_dies(site):
 
 
 def port_dies(site):
-    site.reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=False))
+    site.switch_reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=False))
     site.converge()
 
 
