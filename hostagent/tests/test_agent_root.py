@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ import pytest
 from hostagent.kernel.image import object_image
 from hostagent.kernel.layout import SLOT, EntryCounters, layout_of
 from hostagent.tests.kernel_maps import agents_map
+from hostagent.tests.rates import LEASE_MS, RATE_MARGIN, assert_rate, ours, started
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Applied, Hello
@@ -21,36 +21,11 @@ from topology.telemetry import Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
-LEASE_MS = 1500
 SLACK = 2  # SHARED_SLACK_SEGMENTS in bpf/headway.bpf.c
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
 SETTLED_S = 0.003  # several turns of a connection
 KEPT_BYTES = 90 * MBIT // 8 // 10  # a tenth of a second of what the slower one writes
 LAYOUT = layout_of(object_image())
-RATE_MARGIN = 0.02  # internal pacing keeps its rate within 0.8%; the rest is the measurement
-
-
-def started(cleanup: ExitStack, *bulks: Bulk) -> list[Bulk]:
-    for bulk in bulks:
-        cleanup.callback(bulk.close)
-        bulk.start()
-    return list(bulks)
-
-
-def assert_rate(bulks: list[Bulk], planned_bps: int, over_s: float = 2.0) -> None:
-    """Granted by the kernel: the plan, to 2%. Measured: never more; at least half, as a busy machine is late.
-
-    Rates are measured closely where time is virtual: scenarios/longpath.
-    """
-    rate_bps = measured_bps(bulks, over_s)
-    granted_bps = sum(bulk.info.pacing_bytes_per_s for bulk in bulks) * 8
-    seen = f"planned {planned_bps / MBIT:.1f} Mbit/s, granted {granted_bps / MBIT:.1f}, measured {rate_bps / MBIT:.1f}"
-    assert abs(granted_bps - planned_bps) <= planned_bps * RATE_MARGIN, seen
-    assert planned_bps / 2 <= rate_bps <= planned_bps * (1 + RATE_MARGIN), seen
-
-
-def ours(bulk: Bulk) -> bool:
-    return bulk.algorithm.startswith("headway")
 
 
 def test_one_connection_has_the_planned_rate_and_window(hosts, agent, cleanup):
@@ -213,19 +188,6 @@ def test_an_application_that_asks_for_less_gets_that_and_the_other_the_rest(host
     assert measured_bps([modest], 2) < 21 * MBIT
 
 
-def test_a_stopped_agents_sockets_fall_back_and_return_when_it_goes_on(hosts, agent, cleanup):
-    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
-    bulks = started(cleanup, Bulk(*hosts))
-    agent.hang()
-    try:
-        eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
-    finally:
-        agent.go_on()
-    # What came meanwhile counts from when it can have come, so it may hold for a moment only; then the next one does.
-    eventually(lambda: 59 < measured_bps(bulks, 0.5) / MBIT < 61, within_s=10, what="the plan holds again")
-    assert_rate(bulks, 60 * MBIT)
-
-
 def test_a_new_rate_is_in_force_on_a_live_connection(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
     bulks = started(cleanup, Bulk(*hosts))
@@ -283,86 +245,6 @@ def test_what_lives_on_the_way_before_widens_the_window_only_until_it_is_acknowl
         eventually(lambda a=acked: bulk.info.bytes_acked > a + 10_000_000, within_s=5, what="data flows")
         agent.obey(Allocations(epoch, LEASE_MS, plans[epoch % 2]))
         eventually(lambda: bulk.info.cwnd_segments == 2_000, within_s=2, what="the window is what is planned")
-
-
-def test_an_older_epoch_is_not_obeyed(hosts, agent, cleanup):
-    agent.obey(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
-    bulks = started(cleanup, Bulk(*hosts))
-    agent.controller.send(Allocations(4, LEASE_MS, (allocation("10.77.0.2/32", 30),)))
-    eventually(lambda: "agent.old_epoch" in agent.log, within_s=5, what="a log line")
-    agent.controller.send(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
-    assert_rate(bulks, 100 * MBIT)
-    assert not agent.controller.applied(4)
-
-
-def test_a_killed_agents_sockets_fall_back_and_the_next_agent_cleans_up(hosts, agent, cleanup):
-    plan = Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),))
-    bulk = Bulk(*hosts)
-    bulk.algorithm = "reno"
-    started(cleanup, bulk)
-    agent.obey(plan)
-    assert ours(bulk)
-    agent.kill()
-    assert ours(bulk), "the lease still runs"
-    eventually(lambda: bulk.algorithm == "reno", within_s=LEASE_MS / 1000 + 1, what="back on its own algorithm")
-    agent.controller.heard.clear()
-    agent.restart()
-    eventually(lambda: agent.controller.applied(1), within_s=10, what="the new agent obeys")
-    assert "agent.leftover_removed" in agent.log
-    assert ours(bulk)
-    assert_rate([bulk], 60 * MBIT)
-    assert agent.terminate() == 0
-    assert bulk.algorithm == "reno"
-
-
-def test_a_new_agent_knows_what_a_killed_agents_sockets_had(hosts, agent, cleanup):
-    bulk = Bulk(*hosts)
-    bulk.algorithm = "reno"
-    started(cleanup, bulk)
-    plan = Allocations(1, 60_000, (allocation("10.77.0.2/32", 60),))
-    agent.obey(plan)
-    agent.kill()
-    agent.controller.heard.clear()
-    agent.restart()
-    eventually(lambda: agent.controller.applied(1), within_s=10, what="the new agent obeys")
-    assert ours(bulk)
-    agent.obey(Allocations(2, LEASE_MS, ()))
-    assert bulk.algorithm == "reno"
-
-
-def test_a_lost_controller_ends_the_lease_and_its_return_brings_the_plan_back(hosts, agent, cleanup):
-    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
-    bulks = started(cleanup, Bulk(*hosts))
-    assert ours(bulks[0])
-    agent.controller.stop()
-    eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
-    agent.controller.heard.clear()
-    agent.controller.start()
-    eventually(lambda: agent.controller.applied(1), within_s=10, what="applied again, on the new stream")
-    assert ours(bulks[0])
-    assert_rate(bulks, 60 * MBIT)
-
-
-def test_two_agents_on_one_kernel_leave_each_others_sockets_alone(hosts, agent, tmp_path, cleanup):
-    left, right = hosts
-    other = RunningAgent(right, tmp_path / "other")
-    cleanup.callback(other.close)
-    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 100),)))
-    rightwards = Bulk(left, right)
-    leftwards = Bulk(right, left)
-    assert (ours(rightwards), ours(leftwards)) == (True, False)
-    other.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 40),)))
-    started(cleanup, rightwards, leftwards)
-    assert rightwards.algorithm != leftwards.algorithm
-    assert_rate([rightwards], 100 * MBIT)
-    assert_rate([leftwards], 40 * MBIT)
-    assert other.terminate() == 0
-    assert (ours(rightwards), ours(leftwards)) == (True, False)
-
-
-def test_a_second_agent_in_the_same_namespace_refuses(hosts, agent, tmp_path):
-    with pytest.raises(AssertionError, match="another agent runs in this network namespace"):
-        RunningAgent(hosts[0], tmp_path / "second")
 
 
 def test_the_agent_says_hello_applied_and_telemetry(hosts, agent, cleanup):

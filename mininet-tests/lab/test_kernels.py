@@ -8,9 +8,7 @@ import pytest
 from mininet_tests.lab import commands
 
 HOSTAGENT_TESTS = commands.ROOT / "hostagent/tests"
-AGENT_TESTS = [
-    str(HOSTAGENT_TESTS / name) for name in ("test_agent_root.py", "test_demand_root.py", "test_lanes_root.py")
-]
+AGENT_TESTS = [str(HOSTAGENT_TESTS / f"test_{name}_root.py") for name in ("agent", "demand", "lanes", "lease")]
 # every program, and every way out; the timer and the ring buffer
 CHOSEN = (
     "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or gives_it_back_by_itself or what_died"
