@@ -23,18 +23,17 @@ from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
-from controller.plan.failover import crossed
-from controller.plan.keeping import instead_of
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.quotas import NO_QUOTAS, More, Quotas
 from controller.plan.reservations import Reservation
 from controller.saves import Saved, Saves
-from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
+from controller.settling import Settling
+from controller.state.carried import announcement_obstacles, reservation_obstacles
 from controller.state.dealt import is_dealt
 from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
-from controller.state.moment import Circumstances, Moment
+from controller.state.moment import Moment
 from controller.store import RefusedWish, Store
 from controller.wishes import wish_of
 
@@ -51,7 +50,7 @@ class UseCases:
         self._state = state
         self._store = store
         self.allowances = Allowances(state, quotas)
-        self._settled: Circumstances | None = None  # in which nothing was left to be settled
+        self._settling = Settling(state)
         self.saves = Saves(state, store)
         self.maintaining = Maintaining(state, self.saves)
         self.saves.read_anew()
@@ -297,42 +296,12 @@ class UseCases:
         """Act on what has become due, and make the plan follow; return what is done once that is saved, if it can."""
         state = self._state
         with state.changed:
-            now_us, ledger = self._now(), state.wished.ledger
-            for known in ledger.overbooked(now_us):
-                ledger.happened(known.reservation_id, LifecycleEvent.FAIL, now_us, "the circuit has less than it was")
-                state.events.publish(
-                    "reservation.failed", level="error", reservation=known.reservation_id, why="the circuit has less"
-                )
-            self._settle_all(Moment(state.site, state.value, state.now()))
+            self._settling.fail_overbooked(self._now())
+            self._settling.settle(Moment(state.site, state.value, state.now()))
             saved = self.saves.hand_over_clock()
             self.saves.save_delays()
             state.replan()
         return saved
-
-    def _settle_all(self, moment: Moment) -> None:
-        """Settle each reservation in the plan; none in circumstances in which nothing was left to be settled."""
-        before = moment.circumstances()
-        if before.are(self._settled):
-            return
-        for known in self._state.wished.ledger.in_plan():
-            self._settle(moment, known)
-        self._settled = before if before.are(moment.circumstances()) else None
-
-    def _settle(self, moment: Moment, known: Reservation) -> None:
-        """Say active of what every layer carries, and why not of what one does not."""
-        name, state, ledger = known.reservation_id, self._state, self._state.wished.ledger
-        lacking, now_us = lacks(moment, known), moment.now.calendar_us
-        if not lacking and known.state is ReservationState.PROVISIONING:
-            ledger.happened(name, LifecycleEvent.UP, now_us)
-            state.events.publish("reservation.active", reservation=name)
-        elif lacking and known.state is ReservationState.ACTIVE:
-            ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
-            is_down = crossed(ledger.network, known.path, moment.down)
-            instead = instead_of(ledger, known, now_us, moment.down) if is_down else ""
-            more = {"instead": instead} if instead else {}
-            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
-        elif lacking:
-            ledger.note(name, lacking, now_us)
 
     # Under the lock.
 

@@ -1,0 +1,52 @@
+"""Reservations whose time it is: which of them every layer carries, which not any more, which cannot be kept."""
+
+from controller.plan.failover import crossed
+from controller.plan.keeping import instead_of
+from controller.plan.lifecycle import LifecycleEvent, ReservationState
+from controller.plan.reservations import Reservation
+from controller.state.carried import lacks
+from controller.state.guard import GuardedState
+from controller.state.moment import Circumstances, Moment
+
+
+class Settling:
+    """Takes them to the state that they are in, and says so. All under the lock."""
+
+    def __init__(self, state: GuardedState) -> None:
+        self._state = state
+        self._settled: Circumstances | None = None  # in which nothing was left to be settled
+
+    def fail_overbooked(self, now_us: int) -> None:
+        """Fail those that a capacity no longer holds; the newest first."""
+        ledger = self._state.wished.ledger
+        for known in ledger.overbooked(now_us):
+            name = known.reservation_id
+            ledger.happened(name, LifecycleEvent.FAIL, now_us, "the circuit has less than it was")
+            self._state.events.publish(
+                "reservation.failed", level="error", reservation=name, why="the circuit has less"
+            )
+
+    def settle(self, moment: Moment) -> None:
+        """Settle each reservation in the plan; none in circumstances in which nothing was left to be settled."""
+        before = moment.circumstances()
+        if before.are(self._settled):
+            return
+        for known in self._state.wished.ledger.in_plan():
+            self._settle(moment, known)
+        self._settled = before if before.are(moment.circumstances()) else None
+
+    def _settle(self, moment: Moment, known: Reservation) -> None:
+        """Say active of what every layer carries, and why not of what one does not."""
+        name, state, ledger = known.reservation_id, self._state, self._state.wished.ledger
+        lacking, now_us = lacks(moment, known), moment.now.calendar_us
+        if not lacking and known.state is ReservationState.PROVISIONING:
+            ledger.happened(name, LifecycleEvent.UP, now_us)
+            state.events.publish("reservation.active", reservation=name)
+        elif lacking and known.state is ReservationState.ACTIVE:
+            ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
+            is_down = crossed(ledger.network, known.path, moment.down)
+            instead = instead_of(ledger, known, now_us, moment.down) if is_down else ""
+            more = {"instead": instead} if instead else {}
+            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
+        elif lacking:
+            ledger.note(name, lacking, now_us)
