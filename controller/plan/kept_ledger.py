@@ -1,8 +1,9 @@
 """The ledger, and what of it is saved: parts to be saved, decisions that were not, and what the clock did meanwhile."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import Announcement
@@ -46,6 +47,30 @@ class KeptLedger(Ledger):
         self._parts = 0  # how many were handed over
         self.left: Counter[ReservationState] = Counter()  # how many reservations have left, by how they have ended
         self.left_with_key = 0  # and how many of them had an idempotency key
+
+    def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
+        """Take in what was saved; the calendar is then as it was.
+
+        A reservation over a link that the network no longer has is failed, which is a change to be saved.
+        """
+        for known in sorted(reservations, key=lambda r: r.sequence):
+            self._sequence = max(self._sequence, known.sequence)
+            if known.state in ENDED or self._has(*known.paths):
+                self._place(known)
+            else:
+                gone = "its path is not in the network any more"
+                self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
+        self._sequence = max(self._sequence, self.ended.last_sequence)
+        for announcement in announcements:
+            self._sequence = max(self._sequence, announcement.sequence)
+            if self._has(*(flow.path for flow in announcement.flows)):
+                self._enter(announcement)
+            else:
+                self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
+                self.ended.add(announcement, Ending.LAPSED, now_us)
+
+    def _has(self, *paths: tuple[str, ...]) -> bool:
+        return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
 
     def changes(self, *, decided: bool) -> LedgerPart:
         """Return, once, what has changed since the last call; ``decided``: by somebody's wish, not by the clock."""

@@ -6,7 +6,6 @@ No I/O and no clock: the time is an argument, every answer is a value, and what 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
@@ -21,7 +20,7 @@ from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
-from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation
+from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation, due_event
 from controller.plan.resources import capacities, need
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.schedules import Schedules
@@ -225,21 +224,12 @@ class Ledger:
         for name in self._due.until(now_us):
             self.moves += name not in self.reservations  # a promised rate begins or ends, or a capacity changes
             if name in self.reservations:
-                moved += self._tick_reservation(self.reservations[name], now_us)
+                due = due_event(self.reservations[name], now_us)
+                if due is not None:
+                    moved.append(self.happened(name, due.event, now_us, due.reason))
             elif name in self.announcements and self.announcements[name].lapses_us <= now_us:
                 moved.append(self.forget(name, now_us, Ending.LAPSED))
         return tuple(moved)
-
-    def _tick_reservation(self, known: Reservation, now_us: int) -> Iterator[Reservation]:
-        name, state = known.reservation_id, known.state
-        if state is ReservationState.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
-            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "the hold was not committed in time")
-        elif state is ReservationState.COMMITTED and known.end_us <= now_us:
-            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "its whole time passed while no controller ran")
-        elif state in IN_PLAN and known.end_us <= now_us:
-            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "its time is over")
-        elif state is ReservationState.COMMITTED and known.start_us <= now_us:
-            yield self.happened(name, LifecycleEvent.START, now_us)
 
     def note(self, reservation_id: str, reason: str, now_us: int) -> None:
         """Write down why a reservation is where it is."""
@@ -302,31 +292,7 @@ class Ledger:
         reserved = reserved_bps(booked, answers(answering, self.policy))
         return PlanInput(planned, self._schedules.least_bps(now_us), reserved)
 
-    # Keeping.
-
-    def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
-        """Take in what was saved; the calendar is then as it was.
-
-        A reservation over a link that the network no longer has is failed, which is a change to be saved.
-        """
-        for known in sorted(reservations, key=lambda r: r.sequence):
-            self._sequence = max(self._sequence, known.sequence)
-            if known.state in ENDED or self._has(*known.paths):
-                self._place(known)
-            else:
-                gone = "its path is not in the network any more"
-                self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
-        self._sequence = max(self._sequence, self.ended.last_sequence)
-        for announcement in announcements:
-            self._sequence = max(self._sequence, announcement.sequence)
-            if self._has(*(flow.path for flow in announcement.flows)):
-                self._enter(announcement)
-            else:
-                self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
-                self.ended.add(announcement, Ending.LAPSED, now_us)
-
-    def _has(self, *paths: tuple[str, ...]) -> bool:
-        return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
+    # Writing it down.
 
     def _booking(self, known: Reservation) -> Booking:
         return Booking(need(self.network, known.paths, known.flow_class), known.rate_bps, known.start_us, known.end_us)

@@ -1,8 +1,9 @@
 """A reservation: bandwidth promised ahead of time, as a value; and which of them somebody asks for."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from controller.plan.lifecycle import ReservationState
+from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.plan import THE_REST, Selector
 from topology.protocol import FlowClass
 
@@ -88,6 +89,27 @@ class Reservation:
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """Its path, and its backup if it has one."""
         return (self.path, self.backup) if self.backup else (self.path,)
+
+
+class DueEvent(NamedTuple):
+    """What the clock does to a reservation, and why if that is not its owner's wish."""
+
+    event: LifecycleEvent
+    reason: str = ""
+
+
+def due_event(known: Reservation, now_us: int) -> DueEvent | None:
+    """Return what has become due of a reservation by now, Unix time; None if nothing has."""
+    is_over = known.end_us <= now_us
+    if known.state is ReservationState.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
+        return DueEvent(LifecycleEvent.EXPIRE, "the hold was not committed in time")
+    if known.state is ReservationState.COMMITTED and is_over:
+        return DueEvent(LifecycleEvent.EXPIRE, "its whole time passed while no controller ran")
+    if known.state in IN_PLAN and is_over:
+        return DueEvent(LifecycleEvent.EXPIRE, "its time is over")
+    if known.state is ReservationState.COMMITTED and known.start_us <= now_us:
+        return DueEvent(LifecycleEvent.START)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import pytest
 
 from controller.plan.admission import OfferKind, Reason, Refused
 from controller.plan.announcements import Announcement
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import Illegal, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
@@ -217,7 +218,8 @@ def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     assert bought.announce(wish(), ("base20",), "arch", NOW + 150 * S).pool == "a"
 
 
-def test_a_reservation_over_a_link_that_is_gone_is_failed_at_restart(ledger):
+def test_a_reservation_over_a_link_that_is_gone_is_failed_at_restart():
+    ledger = KeptLedger(chile_illinois(), DEFAULT_POLICY)
     ring = Ledger(asc_ring(), DEFAULT_POLICY)
     ring.hold(asked(a_end="albuquerque", z_end="livermore"), created("a"))
     ledger.restore(ring.reservations.values(), (), NOW)
