@@ -7,7 +7,6 @@ down itself.
 """
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.open_streams import OpenStreams
 from hostagent.agent.status import Sight
+from hostagent.agent.staying import Staying
 from hostagent.agent.stream import Bell, ControllerStream, Received
 from hostagent.doctor import survey
 from hostagent.doctor.receive_window import TcpBuffers, Windows
@@ -48,8 +48,6 @@ from topology.telemetry import Telemetry
 from topology.wire import Framing
 
 REPORT_S = 1.0
-FIRST_BACKOFF_S = 0.2
-LONGEST_BACKOFF_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +63,6 @@ class HeldPlan:
     def lease_left_ms(self, now_ns: int) -> int:
         """Return how long the lease still runs, ms, 0 if it is over."""
         return max(0, self.expires_ns - now_ns) // 1_000_000
-
-
-def backoff_s(failures: int, jitter: float) -> float:
-    """Return how long to wait before dialling again, seconds: doubling, with up to half of it taken off.
-
-    The jitter keeps the agents of a restarted controller from coming back all at once.
-
-    >>> backoff_s(0, 0.0), backoff_s(1, 0.0), backoff_s(20, 1.0)
-    (0.2, 0.4, 2.5)
-
-    Args:
-        failures: attempts that have failed since the last success, from 0.
-        jitter: a random number in [0, 1].
-    """
-    longest_s: float = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(failures, 16))
-    return longest_s * (1 - jitter / 2)
 
 
 class Agent:
@@ -105,10 +87,9 @@ class Agent:
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
         self._obeying = threading.Lock()  # held while a message is brought into force; before the other one
         self._flipping = threading.Lock()  # the ring has one reader at a time
-        self._stopping = threading.Event()
         self._streams = OpenStreams()
+        self._staying = Staying(settings.controllers, self._attach, self._streams.cancel)
         self._obeyed: ControllerStream | None = None  # by whose message the plan came into force
-        self._failure: Exception | None = None
 
     def serve(self) -> None:
         """Stay attached to every controller until ``stop``.
@@ -116,41 +97,11 @@ class Agent:
         Raises:
             BpfError: the kernel refused something; what is in force runs out with its lease.
         """
-        first, *others = self._settings.controllers
-        threads = [threading.Thread(target=self._staying, args=(one,), name=f"agent at {one}") for one in others]
-        for thread in threads:
-            thread.start()
-        try:
-            self._stay(first)
-        finally:
-            self.stop()
-            for thread in threads:
-                thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def _staying(self, controller: str) -> None:
-        """Stay attached in a thread of its own; what goes wrong is raised by the first one's."""
-        try:
-            self._stay(controller)
-        except Exception as error:  # noqa: BLE001 - a thread's top
-            self._failure = error
-            self.stop()
-
-    def _stay(self, controller: str) -> None:
-        """Stay attached to one controller until ``stop``."""
-        failures = 0
-        while not self._stopping.is_set():
-            served = self._attach(controller)
-            failures = 0 if served else failures + 1
-            self._note_lapse()
-            jitter = random.random()  # noqa: S311 (spreads load, guards nothing)
-            self._stopping.wait(backoff_s(failures, jitter))
+        self._staying.serve()
 
     def stop(self) -> None:
         """End ``serve``, from another thread."""
-        self._stopping.set()
-        self._streams.cancel()
+        self._staying.stop()
 
     def _attach(self, controller: str) -> bool:
         """Serve one stream until it ends; return whether the controller said something that is not from the past."""
@@ -158,7 +109,7 @@ class Agent:
         stream = ControllerStream(controller, self._settings.tls, bell)
         self._streams.add(stream)
         stream.send(to_bytes(replace(self._hello(), interfaces=survey.host_interfaces())))
-        if self._stopping.is_set():
+        if self._staying.is_stopped:
             stream.cancel()
         said: Applied | Declined | None = None
         served = False
@@ -179,6 +130,7 @@ class Agent:
             self._note_loss(controller, error, served=served)
         finally:
             self._streams.remove(stream)
+        self._note_lapse()
         return served
 
     def _heard(self, heard: Received, stream: ControllerStream) -> Applied | Declined | None:
@@ -205,7 +157,7 @@ class Agent:
         """Say why a controller does not serve us; if it never has, the same once a minute."""
         why, at_s = self._lost_said.get(controller, ("", 0.0))
         again = not served and why == error.why and time.monotonic() - at_s < SAID_AGAIN_S
-        if self._stopping.is_set() or again:
+        if self._staying.is_stopped or again:
             return
         self._lost_said[controller] = error.why, time.monotonic()
         event = "agent.refused" if isinstance(error, AttachmentRefused) else "agent.lost"

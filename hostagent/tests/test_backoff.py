@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.agent.agent import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, backoff_s
+from hostagent.agent.staying import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, backoff_s
 
 jitters = st.floats(0, 1)
 

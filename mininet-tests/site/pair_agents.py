@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from hostagent.agent.agent import backoff_s
+from hostagent.agent.staying import backoff_s
 from topology.protocol import (
     ATTACH_PATH,
     Allocation,
