@@ -9,6 +9,9 @@
  * What was lost waits to be sent too. More than DEMAND_BYTES of it is a flight of its own if the one that it is of has
  * ended: a tail that a burst of losses has taken would else be sent again at the standby rate.
  *
+ * Any byte of an MPTCP subflow begins a flight. Its scheduler gives the next bytes to the subflow that would be through
+ * with them first, so one that stands by gets less than DEMAND_BYTES however much the program has written.
+ *
  * The rate holds while the allocation wants it under a grant that no end has used up. See docs/decisions/0012.
  *
  *   unsent bytes of a connection
@@ -267,7 +270,8 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	count_sent(tp, conn, entry, seen);
 	lost = lost_bytes(tp);
 	all = is_all(sk, entry, seen, unsent);
-	begins = unsent && window_is_open(tp, conn, unsent) && (all || sendable_bytes(tp) > DEMAND_BYTES);
+	begins = unsent && window_is_open(tp, conn, unsent) &&
+		 (all || is_mptcp(tp) || sendable_bytes(tp) > DEMAND_BYTES);
 	begins = !seen->wants && (begins || lost > DEMAND_BYTES);
 	waits = unsent + lost && (unsent + lost > LAST_STRETCH_BYTES || !may_all_go(tp, unsent, lost));
 	if (!waits && (unsent + lost || conn->waits))

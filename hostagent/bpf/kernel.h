@@ -67,6 +67,7 @@ struct tcp_sock {
 	__u64 tcp_clock_cache; /* CLOCK_MONOTONIC, ns, refreshed for each ACK and before each transmission */
 	__u64 tcp_wstamp_ns; /* when pacing lets the next segment go */
 	struct tcp_rack rack;
+	_Bool is_mptcp; /* a subflow of a connection of Multipath TCP; where the kernel knows that */
 };
 
 struct bpf_iter__tcp {

@@ -108,6 +108,12 @@ static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
+/* Whether the socket is a subflow of a connection of Multipath TCP. */
+static __always_inline bool is_mptcp(const struct tcp_sock *tp)
+{
+	return bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp;
+}
+
 /* The lease runs while the host sleeps: by a clock that stops then, one that wakes would act on what is over. */
 static __always_inline struct control *leased(void)
 {

@@ -5,6 +5,7 @@
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
 #define TURN_NS 1000000ULL /* what goes out at once is sent in about a millisecond of its rate (sk_pacing_shift) */
+#define MAPPING_BYTES 28 /* of each segment of MPTCP, as Linux sends it: DSS with two numbers of 64 bits, RFC 8684, 3.3 */
 #define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
 
 /* Keeps the least round trip of the last half to whole round trip: a queue that drains meanwhile does not show, a new
@@ -49,6 +50,8 @@ static __always_inline __u32 window_segments(const struct tcp_sock *tp, const st
 		followed = ceiling;
 	if (followed > planned)
 		planned = followed;
+	if (is_mptcp(tp)) /* its segments are smaller, and what the scheduler gives at once, 64 kB, ends within one */
+		planned += planned / 8;
 	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
 }
 
@@ -82,13 +85,24 @@ static __always_inline __u32 draining_segments(const struct tcp_sock *tp, struct
 	return segments > window ? segments : window;
 }
 
+/* The rate by what a segment carries. The plan is for segments full of payload; a mapping takes its place on the
+ * circuit too. */
+static __always_inline __u64 payload_bytes_per_s(const struct tcp_sock *tp, __u64 rate_bytes_per_s)
+{
+	__u32 mss_bytes = tp->mss_cache;
+
+	if (!is_mptcp(tp) || mss_bytes <= MAPPING_BYTES)
+		return rate_bytes_per_s;
+	return rate_bytes_per_s * (mss_bytes - MAPPING_BYTES) / mss_bytes;
+}
+
 /* Sets window and pacing to the socket's part of the allocation. */
 static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
 				 struct counters *counters, __u64 now_ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
-	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
+	__u64 rate_bytes_per_s = payload_bytes_per_s(tp, part_bytes_per_s(sk, conn, entry, counters, fair, now_ns));
 
 	__u32 planned = window_segments(tp, conn, entry, fair);
 	__u32 window = draining_segments(tp, conn, planned, now_ns) + left_segments(tp, conn);

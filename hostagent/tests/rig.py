@@ -50,6 +50,14 @@ class TcpInfo:
     bytes_acked: int
 
 
+def tcp_info(sender: socket.socket) -> TcpInfo:
+    """Return what the kernel says of a socket; of one of Multipath TCP, of its first subflow."""
+    data = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+    (unacked,), words = struct.unpack_from("=I", data, 24), struct.unpack_from("=16I", data, 68)
+    pacing, _most, acked = struct.unpack_from("=3Q", data, 104)
+    return TcpInfo(unacked, words[0], words[3], pacing, acked)
+
+
 class NamespaceHost:
     """A network namespace with one address of each family on a veth."""
 
@@ -225,10 +233,7 @@ class Bulk:
 
     @property
     def info(self) -> TcpInfo:
-        data = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-        (unacked,), words = struct.unpack_from("=I", data, 24), struct.unpack_from("=16I", data, 68)
-        pacing, _most, acked = struct.unpack_from("=3Q", data, 104)
-        return TcpInfo(unacked, words[0], words[3], pacing, acked)
+        return tcp_info(self.sender)
 
     def close(self) -> None:
         end_both(self.sender, self.receiver, self._threads)

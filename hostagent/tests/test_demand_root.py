@@ -11,7 +11,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent
+from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, tcp_info
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
 
@@ -21,6 +21,7 @@ LEASE_MS = 1500
 NAME = "urgent/left"
 STANDBY_BPS = 20 * MBIT
 RATE_BPS = 400 * MBIT
+WINDOW_SEGMENTS = 2000
 SO_SNDBUFFORCE = 32  # linux/asm-generic/socket.h; Python has no name for it
 SENT_MEANWHILE_BYTES = 200_000_000  # in 4 s
 WANTS, WANTS_AGAIN, ENDED = (True, False), (True, True), (False, True)  # wants, standing_by
@@ -36,7 +37,7 @@ def hosts(hosts: tuple[NamespaceHost, NamespaceHost]) -> tuple[NamespaceHost, Na
 def plan(epoch: int, rate_bps: int, size_bytes: int = 0) -> Allocations:
     dest = ip_network("10.77.0.2/32")
     rest = {"standby_bps": STANDBY_BPS, "size_bytes": size_bytes}
-    return Allocations(epoch, LEASE_MS, (Allocation(NAME, FlowClass.URGENT, dest, rate_bps, 2000, **rest),))
+    return Allocations(epoch, LEASE_MS, (Allocation(NAME, FlowClass.URGENT, dest, rate_bps, WINDOW_SEGMENTS, **rest),))
 
 
 def opened(cleanup: ExitStack, *hosts: NamespaceHost, **how) -> Bulk:
@@ -147,6 +148,48 @@ def test_a_small_request_is_no_demand_but_the_last_of_a_transfer_is(hosts, agent
     bulk.sender.shutdown(socket.SHUT_WR)
     eventually(
         lambda: Demand(1, NAME, *WANTS_AGAIN) in agent.controller.all_of(Demand), within_s=10, what="the last of it"
+    )
+
+
+def mptcp_connected(cleanup: ExitStack, host: NamespaceHost, peer: NamespaceHost) -> socket.socket:
+    """Return a host's end of a new connection of Multipath TCP, with one subflow."""
+
+    def made() -> socket.socket:
+        end = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+        cleanup.callback(end.close)
+        return end
+
+    listener, end = peer.inside(made), host.inside(made)
+    listener.bind((peer.address, 0))
+    listener.listen()
+    end.connect(listener.getsockname())
+    accepted, _ = listener.accept()
+    cleanup.callback(accepted.close)
+    return end
+
+
+def test_the_least_of_an_mptcp_subflow_is_a_demand(hosts, agent, cleanup):
+    # one that stands by is given little, however much the program has written
+    agent.obey(plan(1, STANDBY_BPS))
+    said(agent, 1, ENDED)
+    sender = mptcp_connected(cleanup, *hosts)
+    said_never(agent, WANTS_AGAIN, over_s=0.3)
+    sender.sendall(bytes(3_000))
+    eventually(lambda: Demand(1, NAME, *WANTS_AGAIN) in agent.controller.all_of(Demand), within_s=10, what="demand")
+    said(agent, 1, ENDED)
+
+
+def test_an_mptcp_subflow_leaves_room_on_the_circuit_for_its_mappings(hosts, agent, cleanup):
+    (entry,) = plan(1, RATE_BPS).entries
+    agent.obey(Allocations(1, LEASE_MS, (replace(entry, standby_bps=None),)))
+    sender = mptcp_connected(cleanup, *hosts)
+    sender.sendall(bytes(20_000))  # what the first window takes
+    eventually(lambda: tcp_info(sender).bytes_acked > 20_000, within_s=5, what="it has sent")
+    segment_bytes, mapping_bytes = 1448, 28  # RFC 8684, section 3.3
+    held_bps = RATE_BPS * (segment_bytes - mapping_bytes) / segment_bytes
+    assert tcp_info(sender).pacing_bytes_per_s * 8 == pytest.approx(held_bps, rel=0.002)
+    assert tcp_info(sender).cwnd_segments == pytest.approx(WINDOW_SEGMENTS * 9 / 8, rel=0.01), (
+        "more of them are as much"
     )
 
 

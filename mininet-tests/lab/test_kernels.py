@@ -12,7 +12,7 @@ AGENT_TESTS = [str(HOSTAGENT_TESTS / f"test_{name}_root.py") for name in ("agent
 # every program, and every way out; the timer and the ring buffer
 CHOSEN = (
     "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or gives_it_back_by_itself or what_died"
-    " or dealt_in_proportion"
+    " or dealt_in_proportion or an_mptcp_subflow"
 )
 
 pytestmark = [
