@@ -87,8 +87,7 @@ def test_whoever_may_ask_gets_the_status_and_a_killed_agents_socket_is_replaced(
     assert not path.exists()
 
 
-def test_one_that_asks_and_does_not_read_does_not_stop_the_others(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(status_socket, "PATIENCE_S", 0.05)
+def test_one_that_asks_and_does_not_read_does_not_stop_the_others(tmp_path: Path):
     entries = tuple(stands(sight(1)).entries * 2000)
     now = AgentStatus(WHO, AgentState.HOLDING, "", 0, 1, 1, 1, {}, 0, 0, entries)
     answering = StatusSocket(tmp_path / "s", lambda: now)
