@@ -137,6 +137,15 @@ PROGRAMS = {
         1,
         is_called=True,
     ),
+    "aria2-parts": StripedProgram(  # twelve files at once, each by one connection
+        _SOURCE,
+        f"aria2c --quiet --max-concurrent-downloads={CONNECTIONS} --force-sequential --parameterized-uri"
+        " --file-allocation=none --allow-overwrite=true --dir={store}"
+        f" http://{{address}}:{{port}}/[0-{CONNECTIONS - 1}]",
+        CONNECTIONS,
+        cases=(UNDISTURBED,),
+        is_called=True,
+    ),
     "sctp": _sctp("1", (UNDISTURBED, NORTH_DIES, INTERFACE_DIES)),
     "sctp-rfc4960": _sctp("0", (INTERFACE_DIES,)),
 }
