@@ -10,6 +10,14 @@ from typing import Any
 from pydantic import Field
 
 from controller.audit.settings import AuditSection, AuditSettings, audit
+from controller.database.settings import (
+    DatabaseSection,
+    DatabaseSettings,
+    PairSection,
+    PairSettings,
+    database_settings,
+    pair_settings,
+)
 from controller.errors import ConfigError
 from controller.plan.purchases import Period
 from controller.providers import settings as providers
@@ -37,14 +45,6 @@ from controller.settings.webhooks import WebhookSection, WebhookSettings, webhoo
 from controller.site import Site
 from controller.southbound.openflow.circuit_ports import too_many_circuits
 from controller.southbound.ovsdb.settings import check_guarantees, servers
-from controller.store.settings import (
-    PairSection,
-    PairSettings,
-    StoreSection,
-    StoreSettings,
-    pair_settings,
-    store_settings,
-)
 from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
@@ -60,7 +60,7 @@ class _File(Section):
     hold_to_receivers: bool = True
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
     flows: tuple[FlowSection, ...] = ()
-    store: StoreSection = Field(default_factory=dict, validate_default=True)
+    store: DatabaseSection = Field(default_factory=dict, validate_default=True)
     circuits: dict[str, CircuitSection] = Field(default_factory=dict)
     audit: AuditSection = AuditSection()
     failover: FailoverSection = FailoverSection()
@@ -102,7 +102,7 @@ class ControllerSettings:
     rest: ListenAddress
     agents: ListenAddress | UnixSocket
     ovsdb: dict[str, str]
-    store: StoreSettings
+    store: DatabaseSettings
     sellers: dict[str, Seller]
     audit: AuditSettings
     tls: ServerTls | None = None
@@ -189,7 +189,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     ovsdb = servers(
         file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"), tls=shown is not None
     )
-    store = store_settings(file.store, problems.at("store"))
+    store = database_settings(file.store, problems.at("store"))
     network, schedules, sold = _circuits(file, network, problems.at("circuits"))
     site = Site(
         network,

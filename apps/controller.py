@@ -22,6 +22,7 @@ from apps.web_local import local_socket
 from controller.announced import Announced
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
+from controller.database import Database, DatabaseFailed, DatabaseTaken
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
@@ -47,7 +48,6 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
 from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
-from controller.store import Store, StoreFailed, StoreTaken
 from controller.switch_reports import SwitchReports
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
@@ -147,7 +147,9 @@ class ControllerParts:
     repeating: Repeating | None  # of one of a pair
 
 
-def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *, trusts_wall: bool) -> ControllerParts:
+def _built(
+    settings: ControllerSettings, store: Database, led: Leadership | None, *, trusts_wall: bool
+) -> ControllerParts:
     """Return the parts, with what the store has."""
     clock = machine_clock(store.time(), trusts_wall=trusts_wall)
     state = GuardedState(settings.site, clock.now, store.term, stands_by=led is not None)
@@ -174,7 +176,7 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
 def _dependencies(
     built: ControllerParts,
     settings: ControllerSettings,
-    store: Store,
+    store: Database,
     pair: Pair | None,
     led: Leadership | None,
     stop: Stop,
@@ -207,7 +209,7 @@ def _leading(
     built: ControllerParts,
     behind: Dependencies,
     settings: ControllerSettings,
-    store: Store,
+    store: Database,
     stop: Stop,
     may_decide: Callable[[], bool],
 ) -> Iterator[tuple[Callable[[], None], str]]:
@@ -232,7 +234,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
 
     Raises:
         OSError: a port is taken, or an address is not ours.
-        StoreError: the database cannot be used.
+        DatabaseError: the database cannot be used.
         TokensUnusable: the file of the tokens cannot.
     """
     fair()
@@ -259,7 +261,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 return int(stop.failed)
             try:
                 pair.lead((built.sessions, *built.writers.values()), hosts.lead)
-            except (StoreFailed, StoreTaken) as failure:  # the database is away again, or another one was quicker
+            except (DatabaseFailed, DatabaseTaken) as failure:  # the database is away again, or another one was quicker
                 log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
                 begin_anew()
             stop.wait(CALM_S)

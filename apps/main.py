@@ -89,15 +89,15 @@ def controller(
     with loading(), absent(*FOR_TERMINALS):
         from apps import logs
         from apps.controller import run
+        from controller.database import DatabaseError
         from controller.security.token_file import TokensUnusable
         from controller.southbound.errors import SouthboundError
-        from controller.store import StoreError
 
     logs.configure()
     os.umask(0o027)  # whatever is made is for nobody else on this machine
     try:
         code = run(settings, trusts_wall=trust_clock)
-    except (OSError, SouthboundError, StoreError, TokensUnusable) as error:
+    except (OSError, SouthboundError, DatabaseError, TokensUnusable) as error:
         raise _failed(str(error), EXIT_FAILED) from error
     raise typer.Exit(code)
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import structlog
 
 from apps.process import ALIVE_S, Stop
+from controller.database import Database, DatabaseFailed
+from controller.database.leader_row import LeaderRow
+from controller.database.settings import PairSettings
 from controller.plan.leading import PairStanding
 from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
-from controller.store import Store, StoreFailed
-from controller.store.leader_row import LeaderRow
-from controller.store.settings import PairSettings
 from controller.work.leadership import LOOK_S, Leadership
 from hostagent.agent.supervisor import Supervisor
 
@@ -52,7 +52,7 @@ def leadership(
         try:
             found.look()
             break
-        except StoreFailed as failure:
+        except DatabaseFailed as failure:
             if failure.why != said:
                 said = failure.why
                 log.error("standby.waits", why=str(failure))  # noqa: TRY400 (the why is all there is)
@@ -76,13 +76,13 @@ def leadership(
     return found
 
 
-def opened(parts: contextlib.ExitStack, url: str, led: Leadership | None) -> Store:
+def opened(parts: contextlib.ExitStack, url: str, led: Leadership | None) -> Database:
     """Return the store: of a controller that is alone, to lead; of one of a pair, to read.
 
     Raises:
-        StoreError: it cannot be used.
+        DatabaseError: it cannot be used.
     """
-    store = Store(url)
+    store = Database(url)
     parts.callback(store.close)
     if led is None:
         store.open()

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from apps.configuration import ControllerSettings
+from controller.database import Database, DatabaseError
+from controller.database.errors import DatabaseBusy, UrlNotUsable
+from controller.database.settings import DatabasePart
 from controller.errors import ConfigError
 from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
-from controller.store import Store, StoreError
-from controller.store.errors import StoreBusy, UrlNotUsable
-from controller.store.settings import StorePart
 from topology.problems import Problems
 
 
@@ -37,7 +37,7 @@ def hindrances_beside(path: Path) -> tuple[str, ...]:
         addresses["rest_socket"] = UnixSocket(listen.rest_socket) if listen.rest_socket else None
         found += _of_addresses(addresses)
     with contextlib.suppress(ConfigError, UrlNotUsable):  # likewise
-        found += _of_the_store(part_of(path, StorePart)[0].store.url)
+        found += _of_the_store(part_of(path, DatabasePart)[0].store.url)
     return tuple(found)
 
 
@@ -71,11 +71,11 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
 
 def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:
     """Yield why a database could not be used; one of a pair may start while the other one has it."""
-    store = Store(url)
+    store = Database(url)
     try:
         store.try_out()
-    except StoreError as error:
-        if is_of_pair and isinstance(error, StoreBusy):
+    except DatabaseError as error:
+        if is_of_pair and isinstance(error, DatabaseBusy):
             return
         yield str(error)
     finally:

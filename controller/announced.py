@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from controller.database import Database, DatabaseFailed, EndedQuery
 from controller.errors import NotKnown
 from controller.plan.announcement_states import AnnouncementState, state_of
 from controller.plan.announcements import Announcement
@@ -10,7 +11,6 @@ from controller.plan.ended import EndedAnnouncement, UsedKey, check_same
 from controller.plan.keys import FlowId
 from controller.state.guard import GuardedState
 from controller.state.progress import EntryProgress
-from controller.store import EndedQuery, Store, StoreFailed
 
 Known = Announcement | EndedAnnouncement
 
@@ -18,7 +18,7 @@ Known = Announcement | EndedAnnouncement
 class Announced:
     """Reads the plan's announcements from memory and older ones from the store, which is never asked under the lock."""
 
-    def __init__(self, state: GuardedState, store: Store) -> None:
+    def __init__(self, state: GuardedState, store: Database) -> None:
         self._state = state
         self._store = store
         self._began_us = state.now_us()
@@ -28,7 +28,7 @@ class Announced:
 
         Raises:
             NotKnown: there was none in the last thirty days.
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         live, lately = self._in_memory()
         in_plan = next((known for known in live if known.announcement_id == announcement_id), None)
@@ -53,7 +53,7 @@ class Announced:
         lacks = ""
         try:
             ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners)))
-        except StoreFailed as failure:
+        except DatabaseFailed as failure:
             lacks = failure.why
         every: tuple[Known, ...] = (*live, *ended, *lately)
         by_number = {sequence_of(known): known for known in every}
@@ -76,7 +76,7 @@ class Announced:
 
         Raises:
             Taken: it was of something else.
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         (ended,) = self._store.ended(EndedQuery(after=used.sequence - 1))
         check_same(ended.announcement, fingerprint, "Idempotency-Key", used.key)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from controller.database.announcements import announcement_of, announcement_text
 from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
 from controller.plan.keys import FlowId
@@ -15,7 +16,6 @@ from controller.plan.purchases import Period
 from controller.plan.reservations import Reservation
 from controller.site import Site, flow_between
 from controller.state.value import SiteState
-from controller.store.announcements import announcement_of, announcement_text
 from topology.network_file import network_of
 from topology.network_text import section_of
 from topology.problems import Problems

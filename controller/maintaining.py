@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, replace
 
 from controller.asker import present_asker
 from controller.checks import check_times
+from controller.database import Noted
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.keeping import Unkeepable
 from controller.plan.maintenance import Maintenance, beside, broken_by, impose, lift
 from controller.plan.purchases import Period
 from controller.saves import Saved, Saves
 from controller.state.guard import GuardedState
-from controller.store import Noted
 
 LONGEST_US = 366 * 86_400_000_000
 KEPT_US = 2 * 86_400_000_000  # so long it can be seen what is over: all of yesterday
@@ -72,7 +72,7 @@ class Maintaining:
         Raises:
             NotKnown: there is no such circuit.
             NotAllowed: a time that makes no sense.
-            StoreFailed: nothing can be saved now.
+            DatabaseFailed: nothing can be saved now.
         """
         state, site = self._state, self._state.site
         with state.changed:
@@ -102,7 +102,7 @@ class Maintaining:
 
         Raises:
             NotKnown: there is none of this name that is not over.
-            StoreFailed: nothing can be saved now.
+            DatabaseFailed: nothing can be saved now.
         """
         state = self._state
         with state.changed:

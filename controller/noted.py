@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from controller.database import Noted
 from controller.security.tokens import Token
-from controller.store import Noted
 from topology import __version__
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice, takewhile
 from operator import attrgetter
 
+from controller.database import WINDOW_ROWS, Database, DatabaseFailed, HistoryItem, PastPage, PastQuery
 from controller.errors import NotKnown
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState, after
 from controller.plan.reservations import Reservation, ReservationFilter
-from controller.store import WINDOW_ROWS, HistoryItem, PastPage, PastQuery, Store, StoreFailed
 from controller.use_cases import UseCases
 
 _SEQUENCE, _VERSION = attrgetter("sequence"), attrgetter("version")
@@ -34,7 +34,7 @@ class Reserved:
     What ends between the two is in both, as it was and as it is; the later version counts.
     """
 
-    def __init__(self, use_cases: UseCases, store: Store) -> None:
+    def __init__(self, use_cases: UseCases, store: Database) -> None:
         self._use_cases = use_cases
         self._store = store
 
@@ -43,7 +43,7 @@ class Reserved:
 
         Raises:
             NotKnown: there is none of this name.
-            StoreFailed: it is not in memory, and the store cannot be read.
+            DatabaseFailed: it is not in memory, and the store cannot be read.
         """
         try:
             return self._use_cases.reservation(reservation_id)
@@ -56,7 +56,7 @@ class Reserved:
         Raises:
             NotKnown: there is none of this name.
             Illegal: it has ended otherwise.
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         known = self._ended(reservation_id)
         if event is not LifecycleEvent.RELEASE or known.state is not ReservationState.RELEASED:
@@ -74,7 +74,7 @@ class Reserved:
         if query is not None:
             try:
                 past = self._store.past(query)
-            except StoreFailed as failure:
+            except DatabaseFailed as failure:
                 lacks = failure.why
         beyond = [known for known in live if after_sequence < known.sequence]
         each = (
@@ -89,7 +89,7 @@ class Reserved:
         """Return what has ended, reservations and announcements, in the order in which that was saved.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         return self._store.history(after, limit)
 

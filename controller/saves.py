@@ -10,6 +10,18 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from controller.asker import CONTROLLER, present_asker
+from controller.database import (
+    Changes,
+    Database,
+    DatabaseFailed,
+    Noted,
+    PurchaseRow,
+    RefusedWish,
+    SavedRows,
+    SaveRecord,
+)
+from controller.database.announcements import announcement_of, announcement_text
+from controller.database.text import without_paths
 from controller.delay_watch import take_saved_delays
 from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
@@ -18,16 +30,13 @@ from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
-from controller.store import Changes, Noted, PurchaseRow, RefusedWish, SaveRecord, Store, StoredRows, StoreFailed
-from controller.store.announcements import announcement_of, announcement_text
-from controller.store.text import without_paths
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Saved(Generic[T]):
-    """An answer, and what is done once it outlives a crash (or raises StoreFailed)."""
+    """An answer, and what is done once it outlives a crash (or raises DatabaseFailed)."""
 
     value: T
     saved: Future[None]
@@ -37,7 +46,7 @@ class Saved(Generic[T]):
 class Saves:
     """Between one state and one store."""
 
-    def __init__(self, state: GuardedState, store: Store) -> None:
+    def __init__(self, state: GuardedState, store: Database) -> None:
         self._state = state
         self._store = store
         self._refusals = RefusalQuota()
@@ -53,10 +62,10 @@ class Saves:
         """Look whether anything can be saved now.
 
         Raises:
-            StoreFailed: it cannot.
+            DatabaseFailed: it cannot.
         """
         if self._state.reported.store_error:
-            raise StoreFailed(self._store.url, self._state.reported.store_error)
+            raise DatabaseFailed(self._store.url, self._state.reported.store_error)
 
     def hand_over(self, *, decided: bool, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
         """Hand what has changed to the store; return what is done once that is saved, and the plan may follow it.
@@ -112,14 +121,14 @@ class Saves:
         if not self._state.reported.store_error:
             return self.hand_over(decided=False, tells=tells)
         waiting: Future[None] = Future()
-        waiting.set_exception(StoreFailed(self._store.url, self._state.reported.store_error))
+        waiting.set_exception(DatabaseFailed(self._store.url, self._state.reported.store_error))
         return waiting
 
     def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
         """Save what is bought of a provider, once more if it is saved so: who leads no more is refused.
 
         Raises:
-            StoreFailed: nothing can be saved now; nothing has changed.
+            DatabaseFailed: nothing can be saved now; nothing has changed.
         """
         self.check()
         known = self._state.wished.purchases[circuit].get(purchase.name)
@@ -138,7 +147,7 @@ class Saves:
         """Forget what was bought.
 
         Raises:
-            StoreFailed: nothing can be saved now; nothing has changed.
+            DatabaseFailed: nothing can be saved now; nothing has changed.
         """
         self.check()
         known = self._state.wished.purchases[circuit].get(name)
@@ -180,7 +189,7 @@ class Saves:
             with self._state.changed:
                 if ledger is not self._state.wished.ledger:
                     pass  # it was read anew since: what became of this part is known from there
-                elif isinstance(failure, StoreFailed):
+                elif isinstance(failure, DatabaseFailed):
                     self._lost(failure.why)
                 else:
                     ledger.saved(part)
@@ -210,7 +219,7 @@ class Saves:
         """Go on from what is in the database, if the store has failed and can be read and written again.
 
         Raises:
-            StoreError: it cannot.
+            DatabaseError: it cannot.
         """
         with self._state.changed:
             if not self._state.reported.store_error:
@@ -222,7 +231,7 @@ class Saves:
         """Take the ledger from the database, and from memory what the clock has done to it meanwhile.
 
         Raises:
-            StoreError: it cannot be read.
+            DatabaseError: it cannot be read.
         """
         rows, state = self._store.load(), self._state
         with state.changed:
@@ -237,7 +246,7 @@ class Saves:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             self._take(ledger, rows)
 
-    def _ended_unheard(self, rows: StoredRows) -> tuple[Reservation, ...]:
+    def _ended_unheard(self, rows: SavedRows) -> tuple[Reservation, ...]:
         """Return what has ended by what is saved and not by what is in memory: the answer of the store was lost."""
         live = {known.reservation_id for known in rows.reservations}
         with self._state.changed:
@@ -245,7 +254,7 @@ class Saves:
         found = (self._store.past_one(name) for name in sorted(missing))
         return tuple(known for known in found if known is not None)
 
-    def _take(self, ledger: KeptLedger, rows: StoredRows) -> None:
+    def _take(self, ledger: KeptLedger, rows: SavedRows) -> None:
         state = self._state
         ledger.go_by(state.site.network)
         restored = state.wished.restored + 1

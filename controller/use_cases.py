@@ -14,6 +14,7 @@ from typing import TypeVar
 from controller.allowances import Allowances, reserved
 from controller.asker import present_asker
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
+from controller.database import Database, RefusedWish
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
 from controller.maintaining import Maintaining
@@ -34,7 +35,6 @@ from controller.state.dealt import is_dealt
 from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
-from controller.store import RefusedWish, Store
 from controller.wishes import wish_of
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the 
 class UseCases:
     """The use cases over one state and one store."""
 
-    def __init__(self, state: GuardedState, store: Store, quotas: Quotas = NO_QUOTAS) -> None:
+    def __init__(self, state: GuardedState, store: Database, quotas: Quotas = NO_QUOTAS) -> None:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
         self._store = store
@@ -68,7 +68,7 @@ class UseCases:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: a request that makes no sense, or a key that was used for another one.
             NotYours: in the name of somebody else.
-            StoreFailed: it is not known whether the key was used.
+            DatabaseFailed: it is not known whether the key was used.
         """
         state, past, asked_at = self._state, None, None
         while True:
@@ -321,7 +321,7 @@ class UseCases:
         """Return the time as :meth:`_now` does.
 
         Raises:
-            StoreFailed: nothing can be saved, so nothing is decided.
+            DatabaseFailed: nothing can be saved, so nothing is decided.
         """
         self.saves.check()
         return self._now()

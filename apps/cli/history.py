@@ -13,7 +13,7 @@ from apps.cli.printed import new_table, show
 from topology import units
 
 if TYPE_CHECKING:
-    from controller.store import ChainEnd
+    from controller.database import ChainEnd
     from headway.records import RememberedOut
 
 app = typer.Typer()
@@ -124,7 +124,7 @@ def _value(name: str, value: Any, where: tzinfo) -> str:
 def _end(noted: str | None) -> "ChainEnd | None":
     if noted is None:
         return None
-    from controller.store import ChainEnd
+    from controller.database import ChainEnd
 
     number, _, its_hash = noted.strip().partition(":")
     if not number.isdecimal() or len(its_hash) != _HASH_DIGITS:
@@ -133,12 +133,12 @@ def _end(noted: str | None) -> "ChainEnd | None":
 
 
 def _verify(url: str, noted: "ChainEnd | None", *, as_json: bool) -> None:
-    from controller.store import StoreError
-    from controller.store.verify import verified
+    from controller.database import DatabaseError
+    from controller.database.verify import verified
 
     try:
         found = verified(url, noted)
-    except StoreError as error:
+    except DatabaseError as error:
         base.stop(str(error), base.EXIT_FAILED)
     end, fault = found.end, found.fault
     if as_json:

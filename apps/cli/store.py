@@ -29,15 +29,15 @@ def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
 
     headway backup /var/backups/headway-2026-11-22.jsonl
     """
-    from controller.store.backup import backed_up
-    from controller.store.errors import StoreError
+    from controller.database.backup import backed_up
+    from controller.database.errors import DatabaseError
 
     rows: dict[str, int] = {}
     try:
         with _written(file) as out:
             for line in backed_up(url_of(config, store), rows):
                 out.write(line)
-    except (StoreError, OSError) as error:
+    except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"{file}: {_counted(rows)}", err=file == STDOUT)
 
@@ -50,15 +50,15 @@ def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
 
     headway restore /var/backups/headway-2026-11-22.jsonl --store postgresql://headway@db.example.org/headway
     """
-    from controller.store.backup import restore as restored
-    from controller.store.errors import StoreError
+    from controller.database.backup import restore as restored
+    from controller.database.errors import DatabaseError
 
     try:
         with sys.stdin if file == STDOUT else file.open(encoding="utf-8") as lines:
             done = restored(url_of(config, store), lines)
     except UnicodeDecodeError:
         base.stop(f"{file}: this is no backup of a store", base.EXIT_FAILED)
-    except (StoreError, OSError) as error:
+    except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"{done.shown}: {_counted(done.rows)}")
 
@@ -67,12 +67,12 @@ def url_of(config: Path, store: str | None) -> str:
     """Return the store's URL; of a configuration nothing else need be right."""
     if store is not None:
         return store
+    from controller.database.settings import DatabasePart
     from controller.errors import ConfigError
     from controller.settings.file import part_of
-    from controller.store.settings import StorePart
 
     try:
-        return part_of(config, StorePart)[0].store.url
+        return part_of(config, DatabasePart)[0].store.url
     except ConfigError as error:
         base.stop(str(error), base.EXIT_USAGE)
 

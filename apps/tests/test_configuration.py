@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.configuration import load, parsed
+from controller.database.settings import DatabaseSettings
 from controller.errors import ConfigError
 from controller.plan.quotas import Quota
 from controller.security.access_settings import AccessSettings
 from controller.security.tokens import Role
 from controller.southbound.openflow import circuit_ports
-from controller.store.settings import StoreSettings
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
 from topology.network_text import section_of
@@ -50,7 +50,7 @@ def test_a_configuration_becomes_a_site():
     settings = parsed(GOOD, "test.yaml")
     (circuit,) = settings.site.network.circuits
     assert circuit.rate_bps == 10**10
-    assert settings.store == StoreSettings("sqlite:////var/lib/headway/headway.db", 90 * 86_400_000_000)
+    assert settings.store == DatabaseSettings("sqlite:////var/lib/headway/headway.db", 90 * 86_400_000_000)
     assert [f.flow_class for f in settings.site.standing] == [FlowClass.PREDICTABLE]
     assert {link.vlan_vid for _, _, link in settings.site.network.links()} == {None}
     assert settings.ovsdb == {"ls1": "unix:/run/openvswitch/db.sock", "ch1": "unix:/run/openvswitch/db.sock"}

@@ -17,16 +17,16 @@ from typer.testing import CliRunner
 
 from apps.configuration import parsed
 from apps.main import app
+from controller.database import Database
 from controller.northbound.tests.site import api_of
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.security import pki_files
 from controller.settings.network import network_at
-from controller.store import Store
+from controller.tests.database_child import reservation
 from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.past_contract import done, of
 from controller.tests.serving import served
-from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.certificates import OVSDB_URI, REST_URI, Kind
@@ -167,7 +167,7 @@ def test_the_python_of_the_document_runs(tmp_path):
 
 
 def test_the_commands_print_what_the_document_says(tmp_path):
-    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store = Database(f"sqlite:///{tmp_path}/headway.db")
     store.open()
     done(store, of(*map(reservation, range(4))))
     with served(api_of(idle_site())) as url:

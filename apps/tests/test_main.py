@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from apps.main import PANELS, app
-from controller.store import Store
+from controller.database import Database
 from mininet_tests.testing.networks import FILES
 from topology import __version__
 
@@ -88,7 +88,7 @@ def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_fi
 def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path):
     assert headway("controller", "--config", str(config), "--check") == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == [config.name]
-    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store = Database(f"sqlite:///{tmp_path}/headway.db")
     store.open()
     try:
         code, said = headway("controller", "--config", str(config), "--check")

@@ -8,12 +8,12 @@ import pytest
 
 from apps.configuration import load
 from apps.tests.test_configuration import GOOD
+from controller.database import ChangeQuery
+from controller.database.verify import verified
 from controller.noted import noted_configuration, noted_token
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.security.token_file import TokenFile, write_tokens
 from controller.security.tokens import Role, new_token
-from controller.store import ChangeQuery
-from controller.store.verify import verified
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.networks import chile_illinois
 from topology import __version__

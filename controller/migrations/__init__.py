@@ -1,1 +1,1 @@
-"""How a database gets its tables: Alembic's scripts, run by ``controller.store`` when it opens a database."""
+"""How a database gets its tables: Alembic's scripts, run by ``controller.database`` when it opens a database."""

@@ -1,4 +1,4 @@
-"""What Alembic runs to migrate: on the connection of ``controller.store``, which has the transaction and the lock."""
+"""What Alembic runs: on the connection of ``controller.database``, which has the transaction and the lock."""
 
 from alembic import context
 

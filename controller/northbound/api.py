@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from controller.database import DatabaseFailed
+from controller.database.text import without_paths
 from controller.errors import NotAllowed, NotKnown, NotYours, Outdated, Taken, Unconditional
 from controller.northbound.access import Access, AccessRules
 from controller.northbound.decisions import Decisions
@@ -35,8 +37,6 @@ from controller.northbound.rest.what_if import WhatIfRoutes
 from controller.northbound.rest.whoami import Whoami
 from controller.northbound.standby import StandBy
 from controller.plan.lifecycle import Illegal
-from controller.store import StoreFailed
-from controller.store.text import without_paths
 from topology import __version__
 
 MOST_BODY_BYTES = 256 * 1024  # a thousand senders with the longest names
@@ -50,7 +50,7 @@ STATUS: dict[type[Exception], int] = {
     Outdated: 412,
     NotAllowed: 422,
     Unconditional: 428,
-    StoreFailed: 503,
+    DatabaseFailed: 503,
 }
 
 
@@ -118,6 +118,11 @@ def _documented(openapi: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
     return documented
 
 
+def problem_type(error: type[Exception]) -> str:
+    """Return what stands in a problem's type: its class's name; for the database, as it was called before."""
+    return "store-failed" if error is DatabaseFailed else kebab(error.__name__)
+
+
 Problems = Callable[[Request, Exception], Awaitable[Response]]
 
 
@@ -126,11 +131,11 @@ def _known(decisions: Decisions) -> Problems:
 
     async def known(_: Request, error: Exception) -> Response:
         status = next(s for kind, s in STATUS.items() if isinstance(error, kind))
-        if isinstance(error, StoreFailed):
+        if isinstance(error, DatabaseFailed):
             decisions.not_saved()
             text = f"the database: {without_paths(error.why)}; the controller's log says more"
-            return problem(status, kebab(type(error).__name__), text, {}, {"Retry-After": str(RETRY_AFTER_S)})
-        return problem(status, kebab(type(error).__name__), str(error), vars(error), {})
+            return problem(status, problem_type(DatabaseFailed), text, {}, {"Retry-After": str(RETRY_AFTER_S)})
+        return problem(status, problem_type(type(error)), str(error), vars(error), {})
 
     return known
 

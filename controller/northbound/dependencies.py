@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.announced import Announced
 from controller.audit.record import DriftView
+from controller.database import ChainRow, ChangeQuery
 from controller.events import Events
 from controller.northbound.turns import Turns
 from controller.northbound.webhooks import Webhook
@@ -12,7 +13,6 @@ from controller.plan.leading import LeaderView
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.security.own_certificates import EndingCertificate
-from controller.store import ChainRow, ChangeQuery
 from controller.use_cases import UseCases
 from topology.network import Network
 
@@ -31,7 +31,7 @@ class Dependencies:
         now_us: the clock, Unix time.
         connected: the dpids of the switches that are connected now.
         drift: what audits have seen.
-        changes: what is remembered of changes; raises StoreFailed if it cannot be read.
+        changes: what is remembered of changes; raises DatabaseFailed if it cannot be read.
         names: by which the API may be asked for, beside addresses and localhost.
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
         own_certificates: the controller's and its authority's, with when they end.

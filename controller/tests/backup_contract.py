@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
-from controller.store.backup import backed_up, restore
-from controller.store.clock import SavedTime
-from controller.store.errors import NotRestorable
-from controller.store.tables import METADATA
+from controller.database import Changes, Database, DatabaseBusy, DatabaseFailed, DatabaseNewer, PurchaseRow
+from controller.database.backup import backed_up, restore
+from controller.database.clock import SavedTime
+from controller.database.errors import NotRestorable
+from controller.database.tables import METADATA
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import done, of
-from controller.tests.store_child import reservation
 
 
 class BackupContract:
@@ -33,7 +33,7 @@ class BackupContract:
             assert restore(other, (*head, *lines)).rows["reservations"] == 2
         with opened(other) as there:
             assert (there.load(), there.time()) == (saved, time)
-            with pytest.raises(StoreBusy):
+            with pytest.raises(DatabaseBusy):
                 restore(other, ())
         again = list(backed_up(other, {}))
         with pytest.raises(NotRestorable, match="not empty"):
@@ -53,7 +53,7 @@ class BackupContract:
                 restore(url, wrong)
             with opened(url) as after:
                 assert after.load().reservations == ()
-        with pytest.raises(StoreNewer):
+        with pytest.raises(DatabaseNewer):
             restore(url, [lines[0].replace('"schema":"', '"schema":"9')])
 
     def test_a_backup_of_the_first_schema_is_brought_up_to_date(self, url):
@@ -64,14 +64,14 @@ class BackupContract:
             assert there.load().announcements == {"a": "{}"}
 
     def test_nothing_is_no_store(self, tmp_path):
-        with pytest.raises(StoreFailed, match="no such file"):
+        with pytest.raises(DatabaseFailed, match="no such file"):
             list(backed_up(f"sqlite:///{tmp_path}/none.db", {}))
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Store]:
+def opened(url: str) -> Iterator[Database]:
     """A store, open."""
-    one = Store(url)
+    one = Database(url)
     try:
         one.open()
         yield one

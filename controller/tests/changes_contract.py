@@ -8,15 +8,15 @@ import pytest
 import sqlalchemy as sa
 
 from controller.asker import CONTROLLER, Asker
+from controller.database import ChainEnd, ChangeQuery, Changes, Database, DatabaseFailed, EndedKind, SaveRecord
+from controller.database.chain import BEGINNING
+from controller.database.schema import migrate
+from controller.database.tables import RESERVATIONS
+from controller.database.verify import verified
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
-from controller.store import ChainEnd, ChangeQuery, Changes, EndedKind, SaveRecord, Store, StoreFailed
-from controller.store.chain import BEGINNING
-from controller.store.schema import migrate
-from controller.store.tables import RESERVATIONS
-from controller.store.verify import verified
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, ownerless_row
-from controller.tests.store_child import reservation
 
 ANA = Asker("token:ana", "192.0.2.7", "\x00 \ud800 \\ é")
 ALL = ChangeQuery(limit=10_000)
@@ -45,7 +45,7 @@ def tool(url: str) -> Iterator[sa.Connection]:
 
 
 class ChangesContract:
-    """For :class:`~controller.tests.store_contract.StoreContract`, which has the fixtures."""
+    """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
     def test_a_change_is_remembered_with_who_has_asked_for_it_and_what_was_before(self, store, url):
         held = replace(reservation(1), state=ReservationState.HELD, description="\ud800 \\ \x00")
@@ -73,7 +73,7 @@ class ChangesContract:
 
     def test_a_save_that_fails_leaves_no_row_and_the_chain_goes_on(self, store, url):
         done(store, recorded(reservation(1)))
-        with pytest.raises(StoreFailed):
+        with pytest.raises(DatabaseFailed):
             done(store, recorded(replace(reservation(2), rate_bps=2**63)))
         store.load()
         assert [row.change.id for row in store.changes(ALL)] == ["r1"]
@@ -82,7 +82,7 @@ class ChangesContract:
         assert verdict(url) is None
 
     def test_what_is_remembered_and_cannot_be_written_takes_the_change_with_it(self, store):
-        with pytest.raises(StoreFailed):
+        with pytest.raises(DatabaseFailed):
             done(store, replace(recorded(reservation(1)), record=SaveRecord(ANA, 0, ((None, too_late()),))))
         assert store.load().reservations == ()
         assert store.changes(ALL) == ()
@@ -91,7 +91,7 @@ class ChangesContract:
         done(store, recorded(reservation(1)))
         with broken():
             futures = [store.save(recorded(reservation(n))) for n in range(2, 200)]
-            assert all(isinstance(future.exception(ACK_S), StoreFailed) for future in futures)
+            assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in futures)
         assert [r.reservation_id for r in store.load().reservations] == ["r1"]
         assert [row.change.id for row in store.changes(ALL)] == ["r1"]
         done(store, recorded(reservation(2)))
@@ -121,7 +121,7 @@ class ChangesContract:
         assert store.forget_changes(100, 100) == 5
         assert (verdict(url), verified(url).rows, verified(url).end) == (None, 0, rows[9].end)
         store.close()
-        again = Store(url)
+        again = Database(url)
         again.open()
         done(again, recorded(reservation(11)))
         assert [row.number for row in again.changes(ALL)] == [11]  # no number is used twice
@@ -166,7 +166,7 @@ class ChangesContract:
         noted = store.changes(ALL)[2].end
         assert store.last_change() == store.changes(ALL)[4].end
         other = f"sqlite:///{tmp_path}/anew.db"
-        anew = Store(other)
+        anew = Database(other)
         anew.open()
         for n in range(1, 6):
             done(anew, recorded(reservation(n), asker=CONTROLLER if n == 2 else ANA))
@@ -179,7 +179,7 @@ class ChangesContract:
         with tool(url) as connection:
             migrate(connection, url, to="0004")
             connection.execute(sa.insert(RESERVATIONS), [ownerless_row(reservation(n)) for n in (1, 2)])
-        store = Store(url)
+        store = Database(url)
         store.open()
         assert store.load().reservations == (reservation(1), reservation(2))
         assert (store.changes(ALL), store.last_change(), verdict(url)) == ((), BEGINNING, None)

@@ -8,6 +8,7 @@ from controller.audit.drift import Compared
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import Part
 from controller.checks import AnnouncementRequest
+from controller.database import Database
 from controller.plan.clock import Instant
 from controller.plan.faults import PlaceFault
 from controller.plan.plan import Plan
@@ -21,7 +22,6 @@ from controller.state.clock import SiteClock
 from controller.state.faults import switch_gone
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
-from controller.store import Store
 from controller.switch_reports import SwitchReports
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
@@ -142,7 +142,7 @@ class PatientUseCases(UseCases):
 
 def opened(url):
     """A store that is patient."""
-    store = Store(url, save_within_s=30)
+    store = Database(url, save_within_s=30)
     store.open()
     return store
 
@@ -165,7 +165,7 @@ class FakeSite:
         there = (flow for flow in standing if {flow.host, flow.target} <= network.host_names)
         standing = tuple(replace(flow, path=network.path(flow.host, flow.target)) for flow in there)
         site = Site(network, more.pop("policy", DEFAULT_POLICY), standing, LEASE_MS, together_us=together_us, **more)
-        self.store = store if isinstance(store, Store) else opened(store)
+        self.store = store if isinstance(store, Database) else opened(store)
         self.state = GuardedState(site, self.clock.instant, self.store.term)
         self.reports = Reports(self.state)
         self.switch_reports = SwitchReports(self.state)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from controller.database import DatabaseError, DatabaseTaken
 from controller.errors import NotKnown
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
@@ -20,9 +21,8 @@ from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
-from controller.store import StoreError, StoreTaken
 from controller.tests.fakes import ELAPSED_US, START_US, value_of
-from controller.tests.pair_parts import PairStore, RoleDatapath, S, WorldProvider, WorldRow
+from controller.tests.pair_parts import PairDatabase, RoleDatapath, S, WorldProvider, WorldRow
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.leadership import Leadership
@@ -73,7 +73,7 @@ class PairController:
         self.world, self.name, self.skew_us = world, name, skew_us
         self.is_cut = self.is_stopped = self.is_there = self.leads = False
         self.datapaths: dict[str, RoleDatapath] = {}
-        self.store: PairStore | None = None
+        self.store: PairDatabase | None = None
         self.begins()
 
     # What it is asked by its parts.
@@ -99,14 +99,14 @@ class PairController:
 
     def begins(self) -> None:
         """Start as one that stands by; nothing while the database is away."""
-        with suppress(StoreError):
+        with suppress(DatabaseError):
             self._begins()
 
     def _begins(self) -> None:
         world = self.world
         self.row = WorldRow(world.shared, self)
         self.leadership = Leadership(self.row, self.elapsed_us, TTL_US)  # type: ignore[arg-type]
-        self.store = PairStore(world.shared, self)
+        self.store = PairDatabase(world.shared, self)
         self.store.open_to_read()
         self.state = GuardedState(world.site, self.instant, 0, stands_by=True)
         self.reports = Reports(self.state)
@@ -151,24 +151,24 @@ class PairController:
             return
         try:
             act()
-        except (Killed, StoreTaken):
+        except (Killed, DatabaseTaken):
             self.ends()
             self.begins()
 
     def looks(self) -> None:
         """The thread of its row does its next act, and what follows from that."""
-        with suppress(StoreError):
+        with suppress(DatabaseError):
             self.leadership.step()
         if self.leadership.standing is PairStanding.DEPOSED:
             raise Killed
         if self.leadership.led.is_set() and not self.leads:
             try:
                 self.pair.lead((self.sessions, self), self.greets)
-            except StoreError:
+            except DatabaseError:
                 raise Killed from None  # its supervisor starts it again
             self.leads = True
         elif not self.leads:
-            with suppress(StoreError):
+            with suppress(DatabaseError):
                 self.pair._look()
 
     def lead(self, term: int) -> None:
@@ -188,9 +188,9 @@ class PairController:
             return
         try:
             self.use_cases.saves.recover()
-        except StoreTaken:
+        except DatabaseTaken:
             raise
-        except StoreError:
+        except DatabaseError:
             pass
         self.use_cases.tick()
         with self.state.changed:
@@ -204,7 +204,7 @@ class PairController:
         done: list[bool] = []
 
         def ask() -> None:
-            with suppress(StoreError, NotKnown):
+            with suppress(DatabaseError, NotKnown):
                 self.use_cases.release(name).saved.result()
                 done.append(True)
 
@@ -219,7 +219,7 @@ class PairController:
         found: list[str] = []
 
         def ask() -> None:
-            with suppress(StoreError):
+            with suppress(DatabaseError):
                 held = self.use_cases.hold(lambda _: REQUEST, lambda now: Created(f"{key}-{self.name}", now, key, key))
                 held.saved.result()
                 name = held.value.reservation_id

@@ -17,13 +17,13 @@ from sqlalchemy import Connection, create_engine, event, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
+from controller.database import Database, DatabaseFailed, DatabaseTaken
+from controller.database.backends import Sqlite
+from controller.database.leader_row import SAVES, SeenLeader
+from controller.database.terms import TERM, TERM_STEP, next_term
 from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.provider import CircuitStatus
 from controller.southbound.openflow.tests.played_switch import PlayedDatapath
-from controller.store import Store, StoreFailed, StoreTaken
-from controller.store.backends import Sqlite
-from controller.store.leader_row import SAVES, SeenLeader
-from controller.store.terms import TERM, TERM_STEP, next_term
 
 S = 1_000_000
 NEVER_US = -(1 << 62)
@@ -83,7 +83,7 @@ class SharedDatabase:
 
 def empty_database(path: Path) -> Path:
     """Return a path at which there is a schema now, and nothing in it."""
-    store = Store(f"sqlite:///{path}")
+    store = Database(f"sqlite:///{path}")
     store.open()
     store.close()
     return path
@@ -144,7 +144,7 @@ class WorldRow:
     def _reached(self) -> None:
         self._asks.moment()
         if self._asks.is_cut:
-            raise StoreFailed("the row", "it is cut")
+            raise DatabaseFailed("the row", "it is cut")
 
 
 class PairFile(Sqlite):
@@ -162,7 +162,7 @@ class PairFile(Sqlite):
     def connect(self, term: int = 0) -> Connection:
         """See :meth:`Backend.connect`."""
         if term != self._shared.term:
-            raise StoreTaken(self.shown, term, self._shared.term)
+            raise DatabaseTaken(self.shown, term, self._shared.term)
         return self._engine.connect()
 
     def snapshot(self) -> Connection:
@@ -174,16 +174,16 @@ class PairFile(Sqlite):
             raise OperationalError("begin", None, OSError("it is cut"))
 
 
-class PairStore(Store):
+class PairDatabase(Database):
     """The real store of one controller; fails if it writes anything although another has a later term there."""
 
     def __init__(self, shared: SharedDatabase, asks: Asks) -> None:
         super().__init__(f"sqlite:///{shared.path}", save_within_s=60)
-        self._database._backend = PairFile(shared, asks)
+        self._session._backend = PairFile(shared, asks)
         self._shared, self._asks = shared, asks
 
     def save(self, changes: Any) -> Any:
-        """See :meth:`Store.save`; returns once it is known what became of it."""
+        """See :meth:`Database.save`; returns once it is known what became of it."""
         self._asks.moment()
         before = self._shared.meta(SAVES)
         future = super().save(changes)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
+from controller.database import WINDOW_ROWS, Changes, Database, EndedKind, PastPage, PastQuery
+from controller.database.rows import Row, reservation_row
+from controller.database.schema import VERSION_TABLE
+from controller.database.tables import RESERVATIONS
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Reservation, ReservationFilter
-from controller.store import WINDOW_ROWS, Changes, EndedKind, PastPage, PastQuery, Store
-from controller.store.rows import Row, reservation_row
-from controller.store.schema import VERSION_TABLE
-from controller.store.tables import RESERVATIONS
-from controller.tests.store_child import reservation
+from controller.tests.database_child import reservation
 from topology.protocol import FlowClass
 
 ACK_S = 30.0
@@ -18,7 +18,7 @@ ACK_S = 30.0
 _VERSIONS = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 
-def done(store: Store, changes: Changes) -> None:
+def done(store: Database, changes: Changes) -> None:
     """Save and wait."""
     store.save(changes).result(ACK_S)
 
@@ -46,7 +46,7 @@ def ownerless_row(known: Reservation) -> Row:
 
 
 class PastContract:
-    """For :class:`~controller.tests.store_contract.StoreContract`, which has the fixtures."""
+    """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
     def test_what_has_ended_is_not_loaded_and_is_read_once_it_is_asked_for(self, store, url):
         live, over = reservation(1), replace(reservation(2), state=ReservationState.RELEASED, key="k")
@@ -96,13 +96,13 @@ class PastContract:
         assert [one.ended.sequence for one in first] == [3, 1]
         assert [one.ended.sequence for one in store.history(first[-1].number, 9)] == [2]
         store.close()
-        again = Store(url)
+        again = Database(url)
         again.open()
         assert again.forget(EndedKind.RESERVATION, 10, 2) == 2  # the oldest: 1 and 2
         assert again.forget(EndedKind.RESERVATION, 10, 2) == 1
         assert (again.history(0, 9), again.load().last_ended) == ((), 3)
         again.close()
-        last = Store(url)
+        last = Database(url)
         last.open()
         done(last, of(replace(reservation(9), state=ReservationState.FAILED)))
         assert [one.number for one in last.history(0, 9)] == [4]  # no number is used twice
@@ -125,7 +125,7 @@ class PastContract:
             connection.execute(sa.insert(RESERVATIONS), rows)
             sql = "INSERT INTO ended_announcements VALUES (8, 'a', 'lapsed', 1, '', '{}')"
             connection.execute(sa.text(sql))
-        again = Store(url)
+        again = Database(url)
         again.open()
         assert again.load().reservations == (reservation(7),)
         assert again.load().last_ended == 8

@@ -5,12 +5,12 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from controller.store import Store, StoreFailed, StoreTaken
-from controller.store.tables import META
-from controller.store.terms import TERM, TERM_STEP
+from controller.database import Database, DatabaseFailed, DatabaseTaken
+from controller.database.tables import META
+from controller.database.terms import TERM, TERM_STEP
 from controller.tests.changes_contract import tool
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, of
-from controller.tests.store_child import reservation
 
 AHEAD = 1 << 50  # milliseconds: in the year 37648
 
@@ -22,13 +22,13 @@ def led_since(url: str, term: int) -> None:
 
 
 class TermsContract:
-    """For :class:`~controller.tests.store_contract.StoreContract`, which has the fixtures."""
+    """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
     def test_each_controller_leads_under_a_term_above_those_before_it(self, store, url):
         terms = [store.term]
         store.close()
         for _ in range(3):
-            following = Store(url)
+            following = Database(url)
             following.open()
             terms.append(following.term)
             following.close()
@@ -37,7 +37,7 @@ class TermsContract:
     def test_a_controller_whose_clock_is_behind_leads_under_a_later_term(self, store, url):
         store.close()
         led_since(url, AHEAD)
-        following = Store(url)
+        following = Database(url)
         following.open()
         assert following.term == AHEAD + TERM_STEP
         following.close()
@@ -58,7 +58,7 @@ class TermsContract:
                 assert future.exception(ACK_S)
         led_since(url, term + 1)
         for _ in range(2):
-            with pytest.raises(StoreTaken, match=rf"term {term + 1}, ours was {term}\).*must be started again"):
+            with pytest.raises(DatabaseTaken, match=rf"term {term + 1}, ours was {term}\).*must be started again"):
                 store.load()
-        with pytest.raises(StoreFailed, match="another controller has had it meanwhile"):
+        with pytest.raises(DatabaseFailed, match="another controller has had it meanwhile"):
             done(store, of(reservation(1)))

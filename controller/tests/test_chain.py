@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from controller.store.chain import BEGINNING, ChainEnd, Remembered, canonical, chained, checked
-from controller.store.text import storable
+from controller.database.chain import BEGINNING, ChainEnd, Remembered, canonical, chained, checked
+from controller.database.text import storable
 
 integers = st.integers(0, 2**63 - 1)
 texts = st.text(st.characters(exclude_categories=()), max_size=12).map(storable)

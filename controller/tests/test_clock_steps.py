@@ -3,6 +3,8 @@
 import pytest
 
 from controller.checks import AnnouncementRequest
+from controller.database import Database
+from controller.database.clock import SavedTime
 from controller.northbound.rest.render import health
 from controller.plan.admission import Refused, Request
 from controller.plan.clock import CONFIRMED_US
@@ -11,8 +13,6 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import RETURN_AFTER_US, LineState
 from controller.reserved import Reserved
 from controller.state.clock import elapsed_us
-from controller.store import Store
-from controller.store.clock import SavedTime
 from controller.tests.fakes import LEASE_MS, START_US, FakeSite, SetClock, image, value_of, watch_of
 from controller.use_cases import UseCases
 from controller.work.clock_watch import SAVED_EVERY_US, ClockWatch, machine_clock
@@ -190,7 +190,7 @@ def test_a_controller_that_starts_while_the_clock_is_an_hour_off_ends_nothing(tm
     ours = SavedTime(saved.boot_id, saved.calendar_us, elapsed_us())  # this machine's clock is far from START_US
     for trusts_wall, state in ((False, ReservationState.ACTIVE), (True, ReservationState.EXPIRED)):
         clock = machine_clock(ours, trusts_wall=trusts_wall)
-        store = Store(url)
+        store = Database(url)
         store.open()
         next_one = FakeSite(store="sqlite://")
         next_one.state.now = clock.now

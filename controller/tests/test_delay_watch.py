@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from controller.database.rows import Changes
 from controller.delay_watch import take_saved_delays
 from controller.plan.delays import PERIOD_US, DelaySource, MeasuredDelay
-from controller.store.rows import Changes
 from controller.tests.fakes import FakeSite, image, ready_site, sending_image
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import Hello

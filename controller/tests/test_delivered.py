@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from controller.announced import Announced, state_at
+from controller.database import EndedQuery
 from controller.errors import NotKnown, Taken
 from controller.plan.announcement_states import AnnouncementState
 from controller.plan.announcements import AWAKE_BPS
 from controller.plan.deliveries import KEEP_US, LAST_COUNT_US, total_bytes
 from controller.plan.ended import EndedAnnouncement
 from controller.state.progress import Hindrance
-from controller.store import EndedQuery
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.work.retention import Retention
 from topology.telemetry import EntryTelemetry, Telemetry

@@ -8,13 +8,13 @@ import shutil
 
 import pytest
 
+from controller.database.leader_row import SAVES
+from controller.database.session import DatabaseSession
+from controller.database.tables import META
 from controller.plan.purchases import Release
 from controller.southbound.openflow import wire
 from controller.state import guard
 from controller.state.value import leading
-from controller.store.database import Database
-from controller.store.leader_row import SAVES
-from controller.store.tables import META
 from controller.tests import pair_parts
 from controller.tests.pair_parts import empty_database
 from controller.tests.pair_world import PairWorld
@@ -90,7 +90,7 @@ def no_fence(patch):
             row = {"key": SAVES, "value": str(self.saves)}
             self._put(META, [row])
 
-    patch.setattr(Database, "_writing", writing)
+    patch.setattr(DatabaseSession, "_writing", writing)
 
 
 def epochs_from_the_clock(patch):

@@ -7,14 +7,14 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 
+from controller.database import Changes, EndedKind
+from controller.database import past as past_rows
 from controller.northbound.tests.site import MANY, NIGHT, api_of
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import ReservationFilter
 from controller.reserved import Reserved
-from controller.store import Changes, EndedKind
-from controller.store import past as past_rows
+from controller.tests.database_child import reservation
 from controller.tests.fakes import START_US, FakeSite
-from controller.tests.store_child import reservation
 from controller.use_cases import UseCases
 from controller.work.retention import AT_ONCE, Retention
 

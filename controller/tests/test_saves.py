@@ -6,12 +6,12 @@ from concurrent.futures import wait
 
 import pytest
 
+from controller.database import ChangeQuery, Database, DatabaseFailed, DatabaseTaken, PastQuery
+from controller.database.verify import verified
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.state.guard import GuardedState
-from controller.store import ChangeQuery, PastQuery, Store, StoreFailed, StoreTaken
-from controller.store.verify import verified
 from controller.tests.fakes import START_US, FakeSite, image, value_of
 from controller.tests.terms_contract import led_since
 from controller.use_cases import UseCases
@@ -31,7 +31,7 @@ class HangingSite(FakeSite):
         self.goes_on = threading.Event()
         self.goes_on.set()
         self.hangs_after = False
-        write = self.store._database.write
+        write = self.store._session.write
 
         def writing(batch):
             if not self.hangs_after:
@@ -39,7 +39,7 @@ class HangingSite(FakeSite):
             write(batch)
             self.goes_on.wait(30)
 
-        self.store._database.write = writing
+        self.store._session.write = writing
         self.attach_all()
         self.converge()
 
@@ -101,11 +101,11 @@ def stored(site):
 def test_a_save_that_hangs_fails_in_time_and_the_next_one_at_once(site):
     site.hangs()
     began_s = time.monotonic()
-    with pytest.raises(StoreFailed, match="has not answered for"):
+    with pytest.raises(DatabaseFailed, match="has not answered for"):
         hold(site).saved.result(5)
     assert WITHIN_S - 0.2 <= time.monotonic() - began_s < 5
     assert site.use_cases.saves.unsaved_us >= (WITHIN_S - 0.2) * S
-    with pytest.raises(StoreFailed, match="has not answered for"):
+    with pytest.raises(DatabaseFailed, match="has not answered for"):
         hold(site, "next")  # not even decided
     assert site.use_cases.reservations() == ()
 
@@ -132,7 +132,7 @@ def test_what_was_decided_and_could_not_be_saved_is_not_told(site):
     site.announce(image("before"))
     site.hangs()
     saved = site.use_cases.forget("before").saved
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         saved.result(5)
     site.answers()
     recovered(site)
@@ -176,7 +176,7 @@ def test_the_clock_goes_on_while_the_store_hangs_and_is_saved_later(site):
     committed(site)
     committed(site, "later", start_s=20, rate_bps=1_000_000, a_end="base21")
     site.hangs()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         site.use_cases.release("r").saved.result(5)
     for after_s, state in ((10, "active"), (111, "expired")):
         site.clock.now_us = START_US + after_s * S
@@ -202,7 +202,7 @@ def test_a_commit_whose_outcome_is_unknown_is_resolved_against_the_database(site
     hold(site, "held", rate_bps=100_000_000).saved.result(5)
     site.hangs_after = hangs_after
     site.hangs()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         site.use_cases.commit("held").saved.result(5)
     assert site.use_cases.reservation("held").state is ReservationState.HELD
     plan = site.value.desired.plan
@@ -219,7 +219,7 @@ def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_m
     committed(site)
     site.hangs_after = True
     site.hangs()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         site.use_cases.release("r").saved.result(5)
     site.clock.now_us = START_US + 10 * S
     site.converge()
@@ -237,19 +237,19 @@ def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_m
 
 def test_a_database_that_can_only_be_read_is_not_taken_for_whole(site):
     store = site.store
-    whole = store._database.prove
+    whole = store._session.prove
 
     def refused():
         raise OSError("attempt to write a readonly database")
 
-    store._database.prove = refused
+    store._session.prove = refused
     store._refuse("attempt to write a readonly database")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     assert not Recovery(site.state, site.use_cases.saves).step()
-    with pytest.raises(StoreFailed, match="readonly"):
+    with pytest.raises(DatabaseFailed, match="readonly"):
         hold(site)
-    store._database.prove = whole
+    store._session.prove = whole
     recovered(site)
     hold(site).saved.result(5)
 
@@ -257,10 +257,10 @@ def test_a_database_that_can_only_be_read_is_not_taken_for_whole(site):
 def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
     seen = site.state.events.last
     site.store._refuse("gone")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     led_since(site.store.url, site.store.term + 1)
-    with pytest.raises(StoreTaken) as taken:
+    with pytest.raises(DatabaseTaken) as taken:
         Recovery(site.state, site.use_cases.saves).run()
     (said,) = (event for event in site.state.events.since(seen).events if event.name == "store.taken")
     assert said.fields == {"error": str(taken.value)}
@@ -268,7 +268,7 @@ def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
 
 def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices_it_first(site):
     site.store._refuse("gone")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     led_since(site.store.url, site.store.term + 1)
     begun = []
@@ -278,7 +278,7 @@ def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices
 
 def test_who_stands_by_shows_a_hold_that_has_lapsed_and_leaves_its_end_to_who_leads(site):
     hold(site).saved.result(5)
-    store = Store(site.store.url)
+    store = Database(site.store.url)
     store.open_to_read()
     state = GuardedState(site.state.site, site.clock.instant, 0, stands_by=True)
     reads = UseCases(state, store)
@@ -292,17 +292,17 @@ def test_who_stands_by_shows_a_hold_that_has_lapsed_and_leaves_its_end_to_who_le
 
 def test_the_lock_is_free_while_the_database_is_read_again(site):
     site.store._refuse("gone")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     opening, goes_on = threading.Event(), threading.Event()
-    connect = site.store._database.open
+    connect = site.store._session.open
 
     def slow():
         opening.set()
         goes_on.wait(30)
         connect()
 
-    site.store._database.open = slow
+    site.store._session.open = slow
     reading = threading.Thread(target=lambda: recovered(site))
     reading.start()
     assert opening.wait(5)
@@ -315,14 +315,14 @@ def test_the_lock_is_free_while_the_database_is_read_again(site):
 
 
 def test_a_store_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monkeypatch):
-    monkeypatch.setattr("controller.store.store.CLOSE_WITHIN_S", 0.2)
+    monkeypatch.setattr("controller.database.database.CLOSE_WITHIN_S", 0.2)
     site = HangingSite(tmp_path)
     site.hangs()
     waiting = hold(site).saved
     began_s = time.monotonic()
     site.store.close()
     assert time.monotonic() - began_s < 10
-    assert isinstance(waiting.exception(5), StoreFailed)
+    assert isinstance(waiting.exception(5), DatabaseFailed)
     site.answers()
 
 
@@ -336,7 +336,7 @@ def test_what_could_not_be_saved_is_not_remembered_and_what_comes_later_is(site)
     site.hangs()
     waiting = [hold(site).saved, site.use_cases.commit("r").saved]
     for saved in waiting:
-        with pytest.raises(StoreFailed):
+        with pytest.raises(DatabaseFailed):
             saved.result(5)
     site.answers()
     recovered(site)
@@ -349,7 +349,7 @@ def test_what_could_not_be_saved_is_not_remembered_and_what_comes_later_is(site)
 def test_what_was_saved_unheard_is_remembered_once(site):
     site.hangs_after = True
     site.hangs()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     site.answers()
     recovered(site)

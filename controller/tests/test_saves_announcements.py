@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from controller.announced import Announced
+from controller.database import DatabaseFailed, EndedQuery
 from controller.plan.deliveries import LAST_COUNT_US, total_bytes
 from controller.plan.ended import EndedAnnouncement
-from controller.store import EndedQuery, StoreFailed
 from controller.tests.fakes import image
 from controller.tests.test_saves import HangingSite, recovered
 from mininet_tests.testing.eventually import eventually
@@ -47,7 +47,7 @@ def fails(site, decide):
     """Decide something while the store hangs, and let it go on once that was given up."""
     site.hangs()
     done = decide()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done.saved.result(5)
 
 
@@ -62,7 +62,7 @@ def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
     site.hangs()
     site.use_cases.announce(KEYED)
     eventually(lambda: site.store._writing, within_s=5, what="the announcement is being written")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         site.use_cases.forget("image").saved.result(5)
     assert site.use_cases.announcements() == ()
     with site.state.changed:
@@ -83,7 +83,7 @@ def test_a_release_that_was_not_saved_is_neither_shown_nor_kept_and_its_counts_g
     tell(site, 2_000)
     assert known(site) == promised.with_delivered(known(site).delivered)
     assert not isinstance(known(site), EndedAnnouncement)
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done.saved.result(5)
     assert total_bytes(known(site).delivered) == 2_000
     tell(site, 3_000)
@@ -149,18 +149,18 @@ def test_counts_in_memory_are_not_lost_when_the_ledger_is_read_anew(site):
 
 
 def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, monkeypatch):
-    monkeypatch.setattr("controller.store.store.READ_WITHIN_S", 0.2)
+    monkeypatch.setattr("controller.database.database.READ_WITHIN_S", 0.2)
     announced(site)
     hanging = threading.Event()
-    found = site.store._database.ask
+    found = site.store._session.ask
 
     def slow(query):
         hanging.wait(30)
         return found(query)
 
-    site.store._database.ask = slow
+    site.store._session.ask = slow
     for _ in range(2):
-        with pytest.raises(StoreFailed, match="has not answered"):
+        with pytest.raises(DatabaseFailed, match="has not answered"):
             known(site, "other")
     assert sum(thread.name == "store reader" for thread in threading.enumerate()) == 1
     hanging.set()
@@ -176,7 +176,7 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
     def gone(_):
         raise OSError("no route to host")
 
-    site.store._database.ask = gone
+    site.store._session.ask = gone
     found, lacks = Announced(site.state, site.store).page(0, 10, ())
     assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
     assert lacks == "no route to host"
@@ -184,21 +184,21 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
 
 def test_a_read_that_fails_makes_the_controller_connect_again(site):
     announced(site)
-    ask = site.store._database.ask
+    ask = site.store._session.ask
     opened = []
 
     def gone(_):
         raise OSError("server closed the connection unexpectedly")
 
-    site.store._database.ask = gone
-    with pytest.raises(StoreFailed):
+    site.store._session.ask = gone
+    with pytest.raises(DatabaseFailed):
         known(site, "other")
     site.use_cases.tick()
     assert site.value.reported.store_error == "server closed the connection unexpectedly"
     assert site.use_cases.saves.unsaved_us > 0
-    connect = site.store._database.open
-    site.store._database.open = lambda: opened.append(connect())
-    site.store._database.ask = ask
+    connect = site.store._session.open
+    site.store._session.open = lambda: opened.append(connect())
+    site.store._session.ask = ask
     recovered(site)
     assert opened
     assert site.store.ended(EndedQuery()) == ()

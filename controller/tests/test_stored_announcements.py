@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from ipaddress import IPv4Network
 
+from controller.database.announcements import announcement_of, announcement_text
 from controller.plan.announcements import Announcement
 from controller.plan.calendar import Need
 from controller.plan.keys import ClassShare, Pool
 from controller.plan.plan import Flow
 from controller.plan.volume import ConstantRate
-from controller.store.announcements import announcement_of, announcement_text
 from topology.network import Hop
 from topology.protocol import FlowClass
 

@@ -6,6 +6,8 @@ import time
 import pytest
 
 from controller.checks import AnnouncementRequest
+from controller.database import Database, DatabaseFailed
+from controller.database.terms import TERM_STEP
 from controller.errors import NotAllowed, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.clock import Instant
@@ -16,8 +18,6 @@ from controller.plan.purchases import Period
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
 from controller.reserved import Reserved
 from controller.state.guard import GuardedState
-from controller.store import Store, StoreFailed
-from controller.store.terms import TERM_STEP
 from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of, watch_of
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
@@ -287,9 +287,9 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
     held(site.use_cases)
     site.store._refuse("the disk is full")  # as the writer does when a commit has failed
     kept = site.use_cases.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
-    with pytest.raises(StoreFailed, match="the disk is full"):
+    with pytest.raises(DatabaseFailed, match="the disk is full"):
         kept.saved.result()
-    with pytest.raises(StoreFailed, match="the disk is full"):
+    with pytest.raises(DatabaseFailed, match="the disk is full"):
         held(site.use_cases, "later", rate_bps=1)  # not even decided
     site.use_cases.saves.recover()  # brings memory to what is on disk
     assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
@@ -300,7 +300,7 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
 def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     """On real threads and the real time: active within a moment of its start, expired within one of its end."""
     site = FakeSite(standing=(), clock=RealClock())
-    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store = Database(f"sqlite:///{tmp_path}/headway.db")
     store.open()
     use_cases = UseCases(site.state, store)
     site.attach_all()

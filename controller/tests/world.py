@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+from controller.database.terms import TERM_STEP
 from controller.plan.faults import Closed, PlaceFault
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import Entry, Flow, Plan
@@ -21,7 +22,6 @@ from controller.state.grants import grant
 from controller.state.guard import GuardedState
 from controller.state.layers import UNKNOWN, link_layers
 from controller.state.value import SiteState
-from controller.store.terms import TERM_STEP
 from controller.tests.fakes import Clock, value_of
 from controller.tests.ground import Ground
 from controller.work.convergence import Convergence

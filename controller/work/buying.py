@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from controller.database import DatabaseFailed
 from controller.plan.purchase_lifecycle import PurchaseEvent, moved
 from controller.plan.purchases import Action, Buy, Period, Purchase, PurchaseChange, PurchaseState, sure_of
 from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
 from controller.providers.provider import Provider
 from controller.saves import Saves
 from controller.state.guard import GuardedState
-from controller.store import StoreFailed
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class CircuitBuyer:
 
         Raises:
             ProviderError: it was not done, or not as asked.
-            StoreFailed: it cannot be written down, so the provider was not asked; or what it has done cannot be.
+            DatabaseFailed: it cannot be written down, so the provider was not asked; or what it has done cannot be.
         """
         self._state.events.publish(
             "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
@@ -77,7 +77,7 @@ class CircuitBuyer:
         """Take a purchase to its next state, on disk before this returns.
 
         Raises:
-            StoreFailed: it cannot be saved.
+            DatabaseFailed: it cannot be saved.
         """
         self.write(moved(self._known(name), event, period, reason))
 
@@ -85,14 +85,14 @@ class CircuitBuyer:
         """Keep a purchase, on disk before this returns.
 
         Raises:
-            StoreFailed: it cannot be saved, and nobody goes by it.
+            DatabaseFailed: it cannot be saved, and nobody goes by it.
         """
         with self._state.changed:
             before = self._state.wished.purchases[self._circuit].get(purchase.name)
             saved = self._saves.save_purchase(self._circuit, purchase)
         try:
             saved.result()
-        except StoreFailed:
+        except DatabaseFailed:
             with self._state.changed:
                 wished = self._state.wished
                 if wished.purchases[self._circuit].get(purchase.name) is purchase:  # and not read anew since
@@ -105,7 +105,7 @@ class CircuitBuyer:
         """Forget a purchase, on disk too.
 
         Raises:
-            StoreFailed: it cannot be saved.
+            DatabaseFailed: it cannot be saved.
         """
         with self._state.changed:
             saved = self._saves.forget_purchase(self._circuit, name)

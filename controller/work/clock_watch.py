@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from controller.database import Changes, Database
+from controller.database.clock import SavedTime
 from controller.plan.clock import STEP_US
 from controller.state.clock import SiteClock, boot_id, elapsed_us, wall_us
 from controller.state.guard import GuardedState
-from controller.store import Changes, Store
-from controller.store.clock import SavedTime
 
 SAVED_EVERY_US = 60_000_000  # what a machine that dies may forget of the time; only another one asks for it
 
@@ -27,7 +27,7 @@ def machine_clock(saved: SavedTime | None, *, trusts_wall: bool) -> SiteClock:
 class ClockWatch:
     """The look at the clocks; by the thread that acts on time, several times in ``LOOKED_AT_US``."""
 
-    def __init__(self, state: GuardedState, store: Store, clock: SiteClock) -> None:
+    def __init__(self, state: GuardedState, store: Database, clock: SiteClock) -> None:
         self._state = state
         self._store = store
         self._clock = clock

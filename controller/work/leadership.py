@@ -9,9 +9,9 @@ from concurrent.futures import Future
 
 import structlog
 
+from controller.database import DatabaseFailed
+from controller.database.leader_row import LeaderRow, SeenLeader
 from controller.plan.leading import RENEWALS, Leading, PairStanding
-from controller.store import StoreFailed
-from controller.store.leader_row import LeaderRow, SeenLeader
 
 LOOK_S = 0.05  # how often who stands by looks at the row, unless it hears that the row was left
 OTHERS_S = 1.0  # how often it is looked who stands by
@@ -79,7 +79,7 @@ class Leadership:
         """Return what the row says, before the thread has begun.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         asked_us = self._elapsed_us()
         self.seen = self._row.look()
@@ -92,7 +92,7 @@ class Leadership:
             begun_s = time.monotonic()
             try:
                 self.step()
-            except StoreFailed as failure:
+            except DatabaseFailed as failure:
                 if self._has_left:
                     _log.error("leader.not_left", why=failure.why)
                 else:
@@ -127,7 +127,7 @@ class Leadership:
     def _wait_for_another(self) -> None:
         """Wait until another one has taken the row that we have left: who asks us is told where that one is."""
         until_s = time.monotonic() + (FOLLOWED_S if self.others else 0.0)
-        with contextlib.suppress(StoreFailed):
+        with contextlib.suppress(DatabaseFailed):
             while self.look().term == self.term and time.monotonic() < until_s and not self._ends:
                 time.sleep(FOLLOWS_S)
         self.left.set()
@@ -136,7 +136,7 @@ class Leadership:
         """Renew the row, or leave it, or look at it and take it if it is over.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         asked_us = self._elapsed_us()
         self._row.stands_by = self.may_take and not self.term
@@ -176,7 +176,7 @@ class Leadership:
             self._wakes.wait(max(0.0, self._ttl_us / 1e6 / RENEWALS - (time.monotonic() - begun_s)))
             self._wakes.clear()
             return
-        with contextlib.suppress(StoreFailed):  # the next look says so
+        with contextlib.suppress(DatabaseFailed):  # the next look says so
             self._is_left = self._row.wait(LOOK_S)
 
     def stop(self) -> None:

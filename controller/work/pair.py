@@ -7,10 +7,10 @@ from typing import Protocol
 
 import structlog
 
+from controller.database import Database, DatabaseError
 from controller.plan.leading import LeaderView, PairStanding
 from controller.saves import Saves
 from controller.state.guard import GuardedState
-from controller.store import Store, StoreError
 from controller.work.leadership import LOOK_S, Leadership
 
 SHARE = 4  # reading the books anew may take one in so many parts of the time of who stands by
@@ -40,7 +40,7 @@ class Pair:
         self,
         leadership: Leadership,
         state: GuardedState,
-        store: Store,
+        store: Database,
         saves: Saves,
         elapsed_us: Callable[[], int],
     ) -> None:
@@ -62,7 +62,7 @@ class Pair:
             try:
                 with self._reading:
                     self._look()
-            except StoreError as failure:
+            except DatabaseError as failure:
                 if not said:
                     _log.error("standby.behind", why=str(failure))
                 said = str(failure)
@@ -89,7 +89,7 @@ class Pair:
         """Take over: the store, what was written of which we have not read, the plan under our term, all below.
 
         Raises:
-            StoreError: it does not work, or another leads already.
+            DatabaseError: it does not work, or another leads already.
         """
         term, begun_s = self._leadership.term, time.monotonic()
         with self._reading:

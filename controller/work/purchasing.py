@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
+from controller.database import DatabaseError
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.paths import circuits
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
@@ -30,7 +31,6 @@ from controller.plan.resources import circuit_rate_bps
 from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
-from controller.store import StoreError
 from controller.use_cases import UseCases
 from controller.work.buying import CircuitBuyer
 from controller.work.provider_trouble import ProviderTroubles
@@ -83,7 +83,7 @@ class Purchasing:
             return
         try:
             troubles = (*self._bring_to_plan(), *self._watch())
-        except StoreError as trouble:
+        except DatabaseError as trouble:
             self._troubles.report(trouble)
             return
         if troubles:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from controller.database import DatabaseError, DatabaseTaken
 from controller.saves import Saves
 from controller.state.guard import GuardedState
-from controller.store import StoreError, StoreTaken
 
 AGAIN_S = 1.0
 
@@ -28,7 +28,7 @@ class Recovery:
         """Work until the state says stop.
 
         Raises:
-            StoreTaken: another controller has led meanwhile, and we are no pair; what we remember may be of the past.
+            DatabaseTaken: another controller has led meanwhile, and we are no pair: what we remember may be old.
         """
         state = self._state
         while True:
@@ -44,17 +44,17 @@ class Recovery:
         """Try once; return whether the store works.
 
         Raises:
-            StoreTaken: another controller has led meanwhile, and we are no pair.
+            DatabaseTaken: another controller has led meanwhile, and we are no pair.
         """
         try:
             self._saves.recover()
-        except StoreTaken as taken:
+        except DatabaseTaken as taken:
             self._state.events.publish("store.taken", level="error", error=str(taken))
             if self._followed is None:
                 raise
             self._followed()
             return False
-        except StoreError as failure:
+        except DatabaseError as failure:
             if str(failure) != self._said:
                 self._said = str(failure)
                 self._state.events.publish("store.failed", level="error", error=self._said)

@@ -5,9 +5,9 @@ It also says in the log where the chain of changes ends: a log that is kept else
 
 import structlog
 
+from controller.database import BEGINNING, ChainEnd, Database, DatabaseError, EndedKind
 from controller.plan.deliveries import KEEP_US
 from controller.state.guard import GuardedState
-from controller.store import BEGINNING, ChainEnd, EndedKind, Store, StoreError
 
 AT_ONCE = 500  # rows; a few milliseconds of the database
 BEGINS_S = 30.0  # after a start or a take-over, when there is much else to do
@@ -24,7 +24,7 @@ class Retention:
     Announcements have a time of their own.
     """
 
-    def __init__(self, state: GuardedState, store: Store, retention_us: int | None) -> None:
+    def __init__(self, state: GuardedState, store: Database, retention_us: int | None) -> None:
         self._state = state
         self._store = store
         kept = {EndedKind.RESERVATION: retention_us, EndedKind.ANNOUNCEMENT: KEEP_US}
@@ -53,7 +53,7 @@ class Retention:
             counts = [self._store.forget(kind, now_us - us, AT_ONCE) for kind, us in self._kept_us.items()]
             if self._changes_us is not None:
                 counts.append(self._store.forget_changes(now_us - self._changes_us, AT_ONCE))
-        except StoreError:  # whoever saves says so
+        except DatabaseError:  # whoever saves says so
             return False
         return AT_ONCE in counts
 
@@ -61,7 +61,7 @@ class Retention:
         """Say in the log which change is the last one, and its hash; nothing if that is said."""
         try:
             last = self._store.last_change()
-        except StoreError:  # whoever saves says so
+        except DatabaseError:  # whoever saves says so
             return
         if last not in {self._said, BEGINNING}:
             log.info("changes.last", number=last.number, hash=last.hash)

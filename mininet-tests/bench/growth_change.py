@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from controller.checks import AnnouncementRequest
+from controller.database import Database
 from controller.plan.clock import Instant
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY
@@ -20,7 +21,6 @@ from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.site_switches import SiteSwitches
 from controller.state.clock import SiteClock
 from controller.state.guard import GuardedState
-from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
@@ -80,7 +80,7 @@ class WholeController:
 
     def __init__(self, network: Network, standing: tuple[Flow, ...]) -> None:
         now = Instant(1_800_000_000 * S, 1_000 * S)
-        store = Store("sqlite://", save_within_s=30)
+        store = Database("sqlite://", save_within_s=30)
         store.open()
         self.state = GuardedState(Site(network, DEFAULT_POLICY, standing, LEASE_MS, together_us=0), lambda: now, 1)
         self.reports, self.pushes = Reports(self.state), 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from controller.database import Changes, Database
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
 from controller.plan.failover import without
@@ -22,7 +23,6 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.saves import Saves
 from controller.site import Site
 from controller.state.guard import GuardedState
-from controller.store import Changes, Store
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass
 from topology.wire import Framing
@@ -125,7 +125,7 @@ def start(network: Network, reservations: int, calls: int) -> Callable[[], objec
     return call
 
 
-def _filled(network: Network, reservations: int, url: str) -> Store:
+def _filled(network: Network, reservations: int, url: str) -> Database:
     """Return an open store with reservations between hosts, all of them admitted."""
     ledger = Site(network, DEFAULT_POLICY, (), LEASE_MS).ledger()
     target, senders = network.hosts[0].name, network.hosts[1:]
@@ -135,7 +135,7 @@ def _filled(network: Network, reservations: int, url: str) -> Store:
         name = f"r{number}"
         ledger.hold(asked, Created(name, NOW.calendar_us))
         ledger.happened(name, LifecycleEvent.COMMIT, NOW.calendar_us)
-    store = Store(url, save_within_s=60)
+    store = Database(url, save_within_s=60)
     store.open()
     books = tuple(ledger.reservations.values())
     for first in range(0, len(books), 1_000):

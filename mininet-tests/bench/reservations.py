@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from controller.database import Changes, Database
 from controller.plan.admission import Refused, Request
 from controller.plan.calendar import Booking
 from controller.plan.kept_ledger import KeptLedger
@@ -33,7 +34,6 @@ from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
-from controller.store import Changes, Store
 from mininet_tests.bench.attach import cpu_s
 from mininet_tests.bench.bare_commits import commits_per_s
 from mininet_tests.bench.bare_http import BareHttp, reservation
@@ -256,7 +256,7 @@ def pairs_per_s(controller: Running, seconds: float, *, at_once: bool = False) -
 
 def booked(reservations: tuple[Reservation, ...], url: str) -> None:
     """Put the reservations into a store, as a controller that has run for long would have."""
-    store = Store(url)
+    store = Database(url)
     store.open()
     try:
         for first in range(0, len(reservations), 1_000):

@@ -21,10 +21,10 @@ from typing import Any
 import httpx
 import sqlalchemy as sa
 
+from controller.database import Changes, Database
+from controller.database.tables import ENDED_RESERVATIONS
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Reservation
-from controller.store import Changes, Store
-from controller.store.tables import ENDED_RESERVATIONS
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_most, stated
@@ -82,7 +82,7 @@ def ended_one(now_us: int) -> Reservation:
 
 def filled(url: str, count: int) -> None:
     """Put so many that have ended into a database."""
-    store = Store(url)
+    store = Database(url)
     store.open()
     try:
         if count:

@@ -39,7 +39,7 @@ class PrivatePostgres:
         disk_bytes: if given, all that it may write, on a disk of its own in memory.
 
     >>> with PrivatePostgres() as postgres:  # doctest: +SKIP
-    ...     Store(postgres.url).open()
+    ...     Database(postgres.url).open()
     """
 
     def __init__(self, machine: CabledMachine | None = None, disk_bytes: int = 0) -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from controller.database import Changes
 from controller.plan.lifecycle import ReservationState
-from controller.store import Changes
+from controller.tests.database_child import reservation
 from controller.tests.fakes import image
-from controller.tests.store_child import reservation
 
 
 @pytest.fixture(autouse=True)

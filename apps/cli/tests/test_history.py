@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from apps.cli import history
 from apps.main import app
-from controller.store import Store
+from controller.database import Database
 from controller.tests.changes_contract import recorded
+from controller.tests.database_child import reservation
 from controller.tests.fakes import image
 from controller.tests.past_contract import done
-from controller.tests.store_child import reservation
 
 ENDS = ("--from", "la-serena", "--to", "champaign")
 
@@ -29,7 +29,7 @@ def _patience(monkeypatch):
 def database(tmp_path):
     """The path of a store with five changes, and the last of them."""
     path = tmp_path / "headway.db"
-    store = Store(f"sqlite:///{path}")
+    store = Database(f"sqlite:///{path}")
     store.open()
     for n in range(1, 6):
         done(store, recorded(reservation(n)))

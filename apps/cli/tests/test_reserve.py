@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from apps.cli import reserve
-from controller.store import StoreFailed
+from controller.database import DatabaseFailed
 from headway import Client, NoAnswer
 
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -125,7 +125,7 @@ def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
 
 
 def test_what_could_not_be_saved_is_asked_again(cli, monkeypatch):
-    commit, failures = cli.site.use_cases.commit, [StoreFailed("sqlite://", "the disk is full")]
+    commit, failures = cli.site.use_cases.commit, [DatabaseFailed("sqlite://", "the disk is full")]
 
     def failing(name):
         if failures:

@@ -6,9 +6,9 @@ from contextlib import closing
 from typer.testing import CliRunner
 
 from apps.main import app
-from controller.store import Store
+from controller.database import Database
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import done, of
-from controller.tests.store_child import reservation
 
 
 def run(*arguments, **more):
@@ -20,7 +20,7 @@ def run(*arguments, **more):
 def test_a_backup_is_made_while_the_controller_runs_and_restored_when_it_does_not(tmp_path):
     file, config, there = tmp_path / "b.jsonl", tmp_path / "c.yaml", f"sqlite:///{tmp_path}/there.db"
     config.write_text(f"store: sqlite:///{tmp_path}/here.db\nnetwork: none that is right\n")
-    store = Store(f"sqlite:///{tmp_path}/here.db")
+    store = Database(f"sqlite:///{tmp_path}/here.db")
     store.open()
     done(store, of(reservation(1)))
     assert run("backup", str(file), "--config", str(config)) == (0, f"{file}: 1 reservations\n")
@@ -35,7 +35,7 @@ def test_a_backup_is_made_while_the_controller_runs_and_restored_when_it_does_no
 
 def test_the_store_of_a_configuration_may_be_a_section_and_one_that_is_not_right_is_said(tmp_path):
     config, here = tmp_path / "c.yaml", f"sqlite:///{tmp_path}/here.db"
-    with closing(Store(here)) as store:
+    with closing(Database(here)) as store:
         store.open()
         done(store, of(reservation(1)))
         for said in (here, f'{{url: "{here}", retention: 730 d}}'):

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from controller.announced import state_at
+from controller.database import ChangeQuery
 from controller.errors import NotKnown
 from controller.events import Happened
 from controller.northbound.dependencies import Dependencies
@@ -20,7 +21,6 @@ from controller.northbound.rest.shapes import ReservationOut
 from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
-from controller.store import ChangeQuery
 from topology.addresses import shown_address
 from topology.network import Hop, Link
 from topology.protocol import FlowClass
@@ -88,7 +88,7 @@ class Details:
 
         Raises:
             NotKnown: there is none.
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         behind = self._behind
         known = behind.reserved.one(name)
@@ -160,7 +160,7 @@ class Details:
 
         Raises:
             NotKnown: there was none lately.
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         behind = self._behind
         known = behind.announced.one(name)

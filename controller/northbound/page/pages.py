@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from controller.database import DatabaseFailed
+from controller.database.text import without_paths
 from controller.errors import NotKnown
 from controller.northbound.access import COOKIE, AccessRules, asker_of
 from controller.northbound.dependencies import Dependencies
@@ -21,8 +23,6 @@ from controller.northbound.page.watch import Watch
 from controller.northbound.rest.answers import answer, problem
 from controller.security.connections import Places, counted_as
 from controller.security.tokens import Principal, Role
-from controller.store import StoreFailed
-from controller.store.text import without_paths
 from topology import __version__
 from topology.protocol import FlowClass
 
@@ -200,7 +200,7 @@ class Pages:
             return self._page(request, "detail.html", one=made())
         except NotKnown as unknown:
             return self._page(request, "error.html", 404, title="There is no such thing", why=str(unknown))
-        except StoreFailed as failure:
+        except DatabaseFailed as failure:
             return self._page(request, "error.html", 503, title="It cannot be read now", why=without_paths(failure.why))
 
     def _page(self, request: Request, template: str, status: int = 200, **values: object) -> Response:

@@ -109,7 +109,7 @@ async def once_saved(saved: Future[None]) -> None:
     """Return once an answer outlives a crash. A client that hangs up meanwhile does not take the save with it.
 
     Raises:
-        StoreFailed: it may not.
+        DatabaseFailed: it may not.
     """
     if not saved.done():
         loop = asyncio.get_running_loop()

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from controller.database import ChainRow, ChangeQuery
+from controller.database.text import original
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add, answer
 from controller.northbound.rest.bodies import Body, Instant
 from controller.northbound.rest.pages import LINKED, cursor_after, linked, sequence_after
 from controller.northbound.rest.shapes import WHOLE, Time
-from controller.store import ChainRow, ChangeQuery
-from controller.store.text import original
 from topology.units import shown_time
 
 Values = Annotated[

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from controller.database import HistoryItem
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements, render_promises
 from controller.northbound.rest.announcement_shapes import AnnouncementOut
@@ -14,7 +15,6 @@ from controller.northbound.rest.pages import LINKED, cursor_after, linked, seque
 from controller.northbound.rest.queries import HistoryQuery
 from controller.northbound.rest.shapes import WHOLE, ReservationOut
 from controller.plan.reservations import Reservation
-from controller.store import HistoryItem
 
 
 @with_config(WHOLE)

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.database.verify import verified
 from controller.northbound.access import AccessRules, all_may
 from controller.northbound.api import api
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, dependencies_of
 from controller.refusals import MOST
 from controller.security.tokens import Role, Tokens, new_token
-from controller.store.verify import verified
 from controller.tests.fakes import START_US, FakeSite
 from mininet_tests.testing.networks import chile_illinois
 from topology.units import shown_time

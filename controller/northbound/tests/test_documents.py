@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.northbound.api import STATUS
-from controller.northbound.rest.answers import OPERATION_IDS, kebab
+from controller.northbound.api import STATUS, problem_type
+from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import api_of
 from controller.plan.admission import OfferKind, Reason
 from controller.plan.lifecycle import NEXT
@@ -63,5 +63,5 @@ def test_every_system_whose_faults_are_described_has_its_tests_and_the_other_way
 
 def test_every_problem_is_described_with_its_status():
     described = {kind.strip("`"): int(status) for kind, status, _ in table("api.md", "type")}
-    kinds = {kebab(error.__name__): status for error, status in STATUS.items()} | dict.fromkeys(Reason, 409)
+    kinds = {problem_type(error): status for error, status in STATUS.items()} | dict.fromkeys(Reason, 409)
     assert kinds.items() <= {kind.removeprefix("/problems/"): status for kind, status in described.items()}.items()

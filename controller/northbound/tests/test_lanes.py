@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.database.announcements import announcement_of, announcement_text
 from controller.northbound.rest import announcements
 from controller.northbound.tests.site import api_of
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
 from controller.promise_watch import PromiseWatch
-from controller.store.announcements import announcement_of, announcement_text
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES, loaded

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.database import ChangeQuery
 from controller.maintaining import Maintaining
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
 from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Period
 from controller.promise_watch import PromiseWatch
 from controller.saves import Saves
-from controller.store import ChangeQuery
 from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from mininet_tests.testing.networks import chile_illinois

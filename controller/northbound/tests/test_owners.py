@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.database import ChangeQuery
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, dependencies_of
@@ -13,7 +14,6 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.quotas import Quota, Quotas
 from controller.security.tokens import Role, Tokens, new_token
-from controller.store import ChangeQuery
 from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from mininet_tests.testing.networks import chile_illinois

@@ -2,8 +2,8 @@
 
 import pytest
 
+from controller.database import DatabaseFailed
 from controller.northbound.tests.site import MANY, NIGHT
-from controller.store import StoreFailed
 from controller.tests.fakes import START_US
 from topology.units import shown_time
 
@@ -294,7 +294,7 @@ class Failing:
         from concurrent.futures import Future
 
         future = Future()
-        future.set_exception(StoreFailed(self.url, "disk is full: '/var/lib/headway/headway.db-wal'"))
+        future.set_exception(DatabaseFailed(self.url, "disk is full: '/var/lib/headway/headway.db-wal'"))
         return future
 
 

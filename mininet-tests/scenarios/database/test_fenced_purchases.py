@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from controller.database import Database
+from controller.database.leader_row import LeaderRow
 from controller.plan.lifecycle import ReservationState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, running
-from controller.store import Store
-from controller.store.leader_row import LeaderRow
 from controller.tests.fakes import START_US
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
@@ -51,7 +51,7 @@ class BuyingPair:
         row.look()
         with psycopg.connect(self.url) as connection:
             connection.execute("UPDATE headway_leader SET until = clock_timestamp()")
-        store = Store(self.url, save_within_s=30)
+        store = Database(self.url, save_within_s=30)
         store.open(row.take(LONG_US, clock_ms=1).term)
         now_us = self.sites[-1].clock.now_us if self.sites else None
         made = lambda now_us: {CIRCUIT: OscarsProvider(settings(self.oscars_url, timeout_s=5.0), now_us)}  # noqa: E731

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from controller.database import Database, DatabaseFailed, DatabaseTaken
+from controller.database.leader_row import LeaderRow, SeenLeader
 from controller.plan.leading import TTL_US, PairStanding
 from controller.state.clock import elapsed_us
-from controller.store import Store, StoreFailed, StoreTaken
-from controller.store.leader_row import LeaderRow, SeenLeader
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, of
-from controller.tests.store_child import reservation
 from controller.work.leadership import Leadership
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
 from mininet_tests.testing.eventually import eventually
@@ -90,7 +90,7 @@ def test_of_many_who_want_it_at_once_one_takes_it(url):
 
 
 def test_a_term_is_above_those_of_controllers_that_led_alone(rows, url):
-    store = Store(url)
+    store = Database(url)
     store.open()
     store.close()
     term = rows[0].take(LONG_US, clock_ms=1).term
@@ -183,7 +183,7 @@ def test_a_broken_connection_ends_the_wait_with_its_reason(rows, url):
     b.look()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'pair, b'")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         b.wait(10 * ACK_S)
     assert not b.look().term
 
@@ -209,15 +209,15 @@ def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
     term = a.take(LONG_US, clock_ms=1).term
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'pair, a'")
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         a.renew(term, LONG_US)
     assert a.renew(term, LONG_US)
 
 
-def led(row: LeaderRow, url: str) -> Store:
+def led(row: LeaderRow, url: str) -> Database:
     """A store of who takes the row."""
     term = row.take(LONG_US, clock_ms=1).term
-    store = Store(url, save_within_s=ACK_S)
+    store = Database(url, save_within_s=ACK_S)
     store.open(term)
     return store
 
@@ -229,11 +229,11 @@ def test_a_write_of_an_older_term_changes_nothing_and_decides_nothing_more(rows,
     ended(url)
     second = led(b, url)  # who throws the first one's session out
     done(second, of(reservation(2)))
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done(first, of(reservation(3)))
-    with pytest.raises(StoreTaken):
+    with pytest.raises(DatabaseTaken):
         first.load()
-    with pytest.raises(StoreFailed, match="another controller has had it"):
+    with pytest.raises(DatabaseFailed, match="another controller has had it"):
         done(first, of(reservation(4)))
     done(second, of(reservation(5)))  # the first has not thrown the second out by trying again
     assert {one.reservation_id for one in second.load().reservations} == {"r1", "r2", "r5"}
@@ -248,9 +248,9 @@ def test_a_write_under_way_in_a_session_that_was_not_cut_is_refused_by_the_term_
     done(store, of(reservation(1)))
     with psycopg.connect(url) as connection:
         connection.execute("UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'term'")
-    with pytest.raises(StoreFailed, match="another controller has had it"):
+    with pytest.raises(DatabaseFailed, match="another controller has had it"):
         done(store, of(reservation(2)))
-    reading = Store(url)
+    reading = Database(url)
     reading.open_to_read()
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
     reading.close()
@@ -258,7 +258,7 @@ def test_a_write_under_way_in_a_session_that_was_not_cut_is_refused_by_the_term_
 
 
 def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url):
-    reading = Store(url)
+    reading = Database(url)
     reading.open_to_read()
     assert reading.time() is None
     assert reading.load().reservations == ()  # there is no table yet
@@ -266,7 +266,7 @@ def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url)
     done(store, of(reservation(1)))
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
     assert rows[1].look().saves == store.saves
-    with pytest.raises(StoreFailed, match="stands by"):
+    with pytest.raises(DatabaseFailed, match="stands by"):
         done(reading, of(reservation(2)))
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(

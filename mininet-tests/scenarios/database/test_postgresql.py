@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
-from controller.store import Store, StoreError, StoreFailed, StoreTaken
-from controller.store.backends import LOCK, backend
+from controller.database import Database, DatabaseError, DatabaseFailed, DatabaseTaken
+from controller.database.backends import LOCK, backend
 from controller.tests.backup_contract import BackupContract
+from controller.tests.database_child import reservation
+from controller.tests.database_contract import Broken, DatabaseContract
 from controller.tests.past_contract import ACK_S, done, of
-from controller.tests.store_child import reservation
-from controller.tests.store_contract import Broken, StoreContract
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
 
 pytestmark = [
@@ -61,7 +61,7 @@ def thrown_out(postgres: PrivatePostgres, url: str) -> int:
     return len(postgres.execute(cut, name))
 
 
-class TestPostgresql(StoreContract):
+class TestPostgresql(DatabaseContract):
     """The contract, on a server."""
 
     @pytest.fixture
@@ -80,9 +80,9 @@ class TestPostgresql(StoreContract):
         return gone
 
 
-def opened(url: str) -> Store:
+def opened(url: str) -> Database:
     """A store on it."""
-    store = Store(url)
+    store = Database(url)
     store.open()
     return store
 
@@ -116,11 +116,11 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(morta
     mortal.kill()
     for thread in threads:
         thread.join(ACK_S)
-    assert [type(error) for error in errors] == [StoreFailed] * THREADS
-    with pytest.raises(StoreFailed):
+    assert [type(error) for error in errors] == [DatabaseFailed] * THREADS
+    with pytest.raises(DatabaseFailed):
         store.load()
     mortal.start()
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done(store, of(reservation(10**6)))
     kept = {r.sequence for r in store.load().reservations}
     assert set(safe) - kept == set()
@@ -133,7 +133,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(morta
 def test_a_connection_that_was_cut_while_idle_fails_one_save_and_comes_back_with_load(postgres, address):
     store = opened(address)
     assert thrown_out(postgres, address) == 1
-    with pytest.raises(StoreFailed, match="terminating connection"):
+    with pytest.raises(DatabaseFailed, match="terminating connection"):
         done(store, of(reservation(1)))
     assert store.load().reservations == ()
     done(store, of(reservation(1)))
@@ -144,12 +144,12 @@ def test_who_has_lost_the_connection_cannot_write_beside_the_one_who_took_over(p
     first = opened(address)
     thrown_out(postgres, address)
     second = opened(address)
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done(first, of(reservation(1)))
-    with pytest.raises(StoreFailed, match="meanwhile it is in use by headway, process"):
+    with pytest.raises(DatabaseFailed, match="meanwhile it is in use by headway, process"):
         first.load()
     second.close()
-    with pytest.raises(StoreTaken, match=f"term {second.term}, ours was {first.term}"):
+    with pytest.raises(DatabaseTaken, match=f"term {second.term}, ours was {first.term}"):
         first.load()
     first.close()
 
@@ -170,7 +170,7 @@ def test_a_table_that_somebody_has_locked_makes_saves_fail_and_not_wait_for_ever
     engine = sa.create_engine(address, poolclass=sa.NullPool)
     with engine.begin() as other:
         other.execute(sa.text("LOCK TABLE reservations"))
-        with pytest.raises(StoreFailed, match="lock timeout"):
+        with pytest.raises(DatabaseFailed, match="lock timeout"):
             done(store, of(reservation(1)))
     engine.dispose()
     assert store.load().reservations == ()
@@ -195,7 +195,7 @@ def test_a_commit_is_on_the_disk_when_it_returns_even_if_the_server_was_told_oth
 
 
 def test_a_database_that_is_not_there_is_named(address):
-    with pytest.raises(StoreError, match='database "nowhere" does not exist'):
+    with pytest.raises(DatabaseError, match='database "nowhere" does not exist'):
         opened(str(sa.make_url(address).set(database="nowhere")))
 
 

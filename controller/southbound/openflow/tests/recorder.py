@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
+from controller.database.terms import next_term
 from controller.plan.wiring import SeenPort, SeenPorts
-from controller.store.terms import next_term
 
 
 def new_term() -> int:

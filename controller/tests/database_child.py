@@ -7,9 +7,9 @@ import threading
 
 import structlog
 
+from controller.database import Changes, Database
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Reservation
-from controller.store import Changes, Store
 from topology.protocol import FlowClass
 
 THREADS = 8
@@ -38,7 +38,7 @@ def reservation(number: int) -> Reservation:
     )
 
 
-def save_for_ever(store: Store, numbers: itertools.count) -> None:
+def save_for_ever(store: Database, numbers: itertools.count) -> None:
     """Print a name only once it is safe; one write a line, so that lines of threads do not mix."""
     for number in numbers:
         new = reservation(number)
@@ -49,7 +49,7 @@ def save_for_ever(store: Store, numbers: itertools.count) -> None:
 def main(url: str) -> None:
     """Run until killed; standard output is for what was acknowledged alone."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    store = Store(url)
+    store = Database(url)
     store.open()
     for first in range(THREADS):
         threading.Thread(target=save_for_ever, args=(store, itertools.count(first, THREADS))).start()

@@ -1,12 +1,12 @@
 """What can go wrong between us and the database.
 
-StoreError
-├── UrlNotUsable     the URL names no database that we can use
-├── StoreBusy        another controller has it
-├── StoreTaken       another controller has had it since we were alone with it
-├── StoreNewer       a newer Headway has written it
-├── NotRestorable    a backup cannot be put into it
-└── StoreFailed      it cannot be read or written; nothing since the last acknowledged save is in it for certain
+DatabaseError
+├── UrlNotUsable    the URL names no database that we can use
+├── DatabaseBusy    another controller has it
+├── DatabaseTaken   another controller has had it since we were alone with it
+├── DatabaseNewer   a newer Headway has written it
+├── NotRestorable   a backup cannot be put into it
+└── DatabaseFailed  it cannot be read or written; nothing since the last acknowledged save is in it for certain
 
 Every ``url`` here is without password. They are data classes, but not frozen ones: contextlib writes ``__traceback__``
 of an exception that passes through it.
@@ -15,12 +15,12 @@ of an exception that passes through it.
 from dataclasses import dataclass
 
 
-class StoreError(Exception):
-    """Root of everything raised by ``controller.store``."""
+class DatabaseError(Exception):
+    """Root of everything raised by ``controller.database``."""
 
 
 @dataclass(eq=False)
-class UrlNotUsable(StoreError):
+class UrlNotUsable(DatabaseError):
     """The URL names no database that we can use; it is not repeated here, for it may have a password in it."""
 
     why: str
@@ -34,7 +34,7 @@ class UrlNotUsable(StoreError):
 
 
 @dataclass(eq=False)
-class StoreBusy(StoreError):
+class DatabaseBusy(DatabaseError):
     """Another controller has the database, and one must be alone with it."""
 
     url: str
@@ -46,7 +46,7 @@ class StoreBusy(StoreError):
 
 
 @dataclass(eq=False)
-class StoreTaken(StoreError):
+class DatabaseTaken(DatabaseError):
     """Another controller has had the database since we were alone with it: what we remember may be of the past."""
 
     url: str
@@ -62,7 +62,7 @@ class StoreTaken(StoreError):
 
 
 @dataclass(eq=False)
-class StoreNewer(StoreError):
+class DatabaseNewer(DatabaseError):
     """A newer Headway has written the database, in a way that this one does not understand.
 
     Attributes:
@@ -88,8 +88,8 @@ class StoreNewer(StoreError):
 
 
 @dataclass(eq=False)
-class NotRestorable(StoreError):
-    """A backup is not whole, or the store has something already; nothing was written."""
+class NotRestorable(DatabaseError):
+    """A backup is not whole, or the database has something already; nothing was written."""
 
     why: str
 
@@ -99,7 +99,7 @@ class NotRestorable(StoreError):
 
 
 @dataclass(eq=False)
-class StoreFailed(StoreError):
+class DatabaseFailed(DatabaseError):
     """The database cannot be read or written; saves are refused until it was loaded again."""
 
     url: str

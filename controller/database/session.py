@@ -13,31 +13,28 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, Transaction, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.plan.delays import MeasuredDelay
-from controller.plan.lifecycle import ENDED
-from controller.plan.maintenance import Maintenance
-from controller.store.backends import backend
-from controller.store.chain import BEGINNING, ChainRow, chained
-from controller.store.changed import remembered
-from controller.store.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
-from controller.store.clock import SavedTime, time_of, time_text
-from controller.store.ended import ended_row, used_keys
-from controller.store.errors import StoreTaken
-from controller.store.history import HIGHEST, EndedKind, forget, highest
-from controller.store.leader_row import SAVES
-from controller.store.many import Many
-from controller.store.past import past_with_key
-from controller.store.rows import (
+from controller.database.backends import backend
+from controller.database.chain import BEGINNING, ChainRow, chained
+from controller.database.changed import remembered
+from controller.database.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
+from controller.database.clock import SavedTime, time_of, time_text
+from controller.database.ended import ended_row, used_keys
+from controller.database.errors import DatabaseTaken
+from controller.database.history import HIGHEST, EndedKind, forget, highest
+from controller.database.leader_row import SAVES
+from controller.database.many import Many
+from controller.database.past import past_with_key
+from controller.database.rows import (
     Row,
     RowBatch,
-    StoredRows,
+    SavedRows,
     purchase_of,
     purchase_row,
     reservation_of,
     reservation_row,
 )
-from controller.store.schema import WRITTEN_BY, known_schemas, migrate, revision
-from controller.store.tables import (
+from controller.database.schema import WRITTEN_BY, known_schemas, migrate, revision
+from controller.database.tables import (
     ANNOUNCEMENTS,
     CHANGES,
     ENDED_ANNOUNCEMENTS,
@@ -46,8 +43,11 @@ from controller.store.tables import (
     PURCHASES,
     RESERVATIONS,
 )
-from controller.store.terms import TERM, next_term
-from controller.store.text import original, storable
+from controller.database.terms import TERM, next_term
+from controller.database.text import original, storable
+from controller.plan.delays import MeasuredDelay
+from controller.plan.lifecycle import ENDED
+from controller.plan.maintenance import Maintenance
 from topology import __version__
 
 T = TypeVar("T")
@@ -62,11 +62,11 @@ _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=Tru
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
 
-class Database:
+class DatabaseSession:
     """Reads all, writes batches.
 
-    Its methods raise what SQLAlchemy, the driver and the operating system raise; :class:`~controller.store.Store` makes
-    one error of them.
+    Its methods raise what SQLAlchemy, the driver and the operating system raise; :class:`~controller.database.Database`
+    makes one error of them.
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
@@ -106,9 +106,9 @@ class Database:
             claimed: the term under which we have taken the leader's row of a pair, at the first time.
 
         Raises:
-            StoreBusy: another controller has it.
-            StoreTaken: another controller has had it since.
-            StoreNewer: a newer Headway has written it.
+            DatabaseBusy: another controller has it.
+            DatabaseTaken: another controller has had it since.
+            DatabaseNewer: a newer Headway has written it.
         """
         self._disconnect()
         self._claimed = claimed or self._claimed
@@ -132,13 +132,13 @@ class Database:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
 
         Raises:
-            StoreTaken: it is not.
+            DatabaseTaken: it is not.
         """
         found = None if kept is None else int(kept)
         if self.term and found != self.term:
-            raise StoreTaken(self.shown, self.term, found or 0)
+            raise DatabaseTaken(self.shown, self.term, found or 0)
         if self._claimed and (found or 0) > self._claimed:
-            raise StoreTaken(self.shown, self._claimed, found or 0)
+            raise DatabaseTaken(self.shown, self._claimed, found or 0)
         if not self.term:
             term = self._claimed or next_term(found, time.time_ns() // 1_000_000)
             self._put(META, [{"key": TERM, "value": str(term)}])
@@ -149,7 +149,7 @@ class Database:
         self._disconnect()
         self._backend.release()
 
-    def read(self) -> StoredRows:
+    def read(self) -> SavedRows:
         """Return what has not ended."""
         with self._connected().begin() as transaction:
             run = transaction.connection.execute
@@ -159,7 +159,7 @@ class Database:
             said = {row.key: row.value for row in run(_PLANNED)}
             kept, measured = said.get(MAINTENANCE), said.get(DELAYS)
             keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
-            return StoredRows(
+            return SavedRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
                 {original(row.id): original(row.body) for row in announcements},
                 tuple(purchase_of(row) for row in purchases.mappings()),
@@ -235,13 +235,13 @@ class Database:
         before that one reads, or not at all.
 
         Raises:
-            StoreTaken: another one leads; nothing is changed.
+            DatabaseTaken: another one leads; nothing is changed.
         """
         with self._connected().begin() as transaction:
             if self._claimed:
                 found = transaction.connection.execute(_FENCE).scalar()
                 if found != str(self._claimed):
-                    raise StoreTaken(self.shown, self._claimed, int(found or 0))
+                    raise DatabaseTaken(self.shown, self._claimed, int(found or 0))
             yield transaction
             if self._claimed:
                 self._put(META, [{"key": SAVES, "value": str(self.saves + 1)}])

@@ -14,8 +14,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from controller.store.errors import StoreBusy, StoreTaken, UrlNotUsable
-from controller.store.leader_row import LEADER_TABLE
+from controller.database.errors import DatabaseBusy, DatabaseTaken, UrlNotUsable
+from controller.database.leader_row import LEADER_TABLE
 
 Upsert = sqlite.Insert | postgresql.Insert
 
@@ -66,8 +66,8 @@ class Backend(Protocol):
             term: if given, we lead a pair under it: who has the database is thrown out.
 
         Raises:
-            StoreBusy: another one has it.
-            StoreTaken: another one leads the pair.
+            DatabaseBusy: another one has it.
+            DatabaseTaken: another one leads the pair.
         """
 
     def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
@@ -84,7 +84,7 @@ class Backend(Protocol):
         """Find out whether it could be connected to now; nothing is changed.
 
         Raises:
-            StoreBusy: another controller has it.
+            DatabaseBusy: another controller has it.
             OSError: its folder or its files cannot be written.
         """
 
@@ -215,7 +215,7 @@ class Sqlite:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                raise StoreBusy(self.shown, file.read().strip() or "another process") from None
+                raise DatabaseBusy(self.shown, file.read().strip() or "another process") from None
             file.truncate(0)
             file.write(f"process {os.getpid()}\n")
             file.flush()
@@ -322,8 +322,8 @@ class Postgresql:
         writing. Only who leads by the row does that. A predecessor that wakes up must not throw out its successor.
 
         Raises:
-            StoreBusy: another one has it.
-            StoreTaken: another one leads the pair.
+            DatabaseBusy: another one has it.
+            DatabaseTaken: another one leads the pair.
         """
         key = {"first": LOCK[0], "second": LOCK[1]}
         try:
@@ -331,7 +331,7 @@ class Postgresql:
                 if term:
                     found = connection.execute(_LEADS, {**key, "term": term}).scalar()
                     if found != term:
-                        raise StoreTaken(self.shown, term, found or 0)
+                        raise DatabaseTaken(self.shown, term, found or 0)
                 else:
                     connection.execute(_PATIENCE)
                 connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
@@ -340,7 +340,7 @@ class Postgresql:
                 raise
             with connection.begin():
                 holder = connection.execute(_HOLDER, key).scalar()
-            raise StoreBusy(self.shown, holder or "another client") from None
+            raise DatabaseBusy(self.shown, holder or "another client") from None
 
 
 def _replaced(table: Table, new: Upsert) -> dict[str, Any]:

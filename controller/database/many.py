@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 from sqlalchemy.sql.dml import Insert
 
-from controller.store.rows import Row
+from controller.database.rows import Row
 
 
 class Many:

@@ -12,8 +12,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.store.errors import StoreNewer
-from controller.store.tables import META
+from controller.database.errors import DatabaseNewer
+from controller.database.tables import META
 from topology import __version__
 
 VERSION_TABLE = "headway_version"  # not Alembic's usual name: another application's may be in the same database
@@ -40,7 +40,7 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
         written_by: who has written what is to come into it, if that is not in the database.
 
     Raises:
-        StoreNewer: its schema, or the one it is to have, is not known here.
+        DatabaseNewer: its schema, or the one it is to have, is not known here.
     """
     newest, known = known_schemas()
     wanted = to or newest
@@ -51,7 +51,7 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
         for one in filter(None, (found, wanted)):
             if one not in known:
                 by = written_by or _written_by(connection)
-                raise StoreNewer(shown, one, newest, by, __version__)
+                raise DatabaseNewer(shown, one, newest, by, __version__)
         config = _config()
         config.attributes.update(connection=connection, version_table=VERSION_TABLE)
         command.upgrade(config, wanted)

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from controller.database.database import Database
+from controller.database.errors import UrlNotUsable
 from controller.plan.leading import TTL_US
 from controller.settings.sections import Duration, Section
-from controller.store.errors import UrlNotUsable
-from controller.store.store import Store
 from topology import units
 from topology.problems import Problems
 
-DEFAULT_STORE = "sqlite:////var/lib/headway/headway.db"
+DEFAULT_URL = "sqlite:////var/lib/headway/headway.db"
 DAY_US = 86_400_000_000
 RETENTION_US = 90 * DAY_US
 
@@ -32,8 +32,8 @@ def _retention_us(value: Any) -> int | None:
     return retention_us
 
 
-class _Store(Section):
-    url: str = DEFAULT_STORE
+class _Database(Section):
+    url: str = DEFAULT_URL
     retention: Annotated[int | None, BeforeValidator(_retention_us)] = RETENTION_US
 
 
@@ -42,17 +42,17 @@ def _with_keys(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
-StoreSection = Annotated[_Store, BeforeValidator(_with_keys)]
+DatabaseSection = Annotated[_Database, BeforeValidator(_with_keys)]
 
 
-class StorePart(Section):
+class DatabasePart(Section):
     """A configuration of which only the store is looked at."""
 
-    store: StoreSection = Field(default_factory=dict, validate_default=True)
+    store: DatabaseSection = Field(default_factory=dict, validate_default=True)
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSettings:
+class DatabaseSettings:
     """What is kept where.
 
     Attributes:
@@ -64,13 +64,13 @@ class StoreSettings:
     retention_us: int | None
 
 
-def store_settings(section: StoreSection, problems: Problems) -> StoreSettings:
+def database_settings(section: DatabaseSection, problems: Problems) -> DatabaseSettings:
     """Return the settings; a problem if the URL names no database that we can use. Nothing is connected to."""
     try:
-        Store(section.url)
+        Database(section.url)
     except UrlNotUsable as error:
         problems.add(error)
-    return StoreSettings(section.url, section.retention)
+    return DatabaseSettings(section.url, section.retention)
 
 
 _ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/?", re.ASCII)
@@ -99,7 +99,7 @@ class PairSettings:
     others: tuple[str, ...] = ()
 
 
-def pair_settings(section: PairSection | None, store: StoreSettings, problems: Problems) -> PairSettings | None:
+def pair_settings(section: PairSection | None, store: DatabaseSettings, problems: Problems) -> PairSettings | None:
     """Return the settings; None if the controller is alone."""
     if section is None:
         return None

@@ -9,12 +9,12 @@ from dataclasses import replace
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.store.backends import backend
-from controller.store.chain import ChainChecked, ChainEnd, ChainFault, ChainRow, checked
-from controller.store.changes import chain_row, cut_end, in_order, written_end
-from controller.store.errors import StoreFailed
-from controller.store.schema import revision
-from controller.store.text import one_line
+from controller.database.backends import backend
+from controller.database.chain import ChainChecked, ChainEnd, ChainFault, ChainRow, checked
+from controller.database.changes import chain_row, cut_end, in_order, written_end
+from controller.database.errors import DatabaseFailed
+from controller.database.schema import revision
+from controller.database.text import one_line
 
 _AT_ONCE = 1_000  # rows
 
@@ -28,7 +28,7 @@ def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
-        StoreFailed: there is none of ours, or it cannot be read.
+        DatabaseFailed: there is none of ours, or it cannot be read.
     """
     source = backend(url)
     try:
@@ -36,12 +36,12 @@ def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
         try:
             with connection.begin():
                 if revision(connection) is None:
-                    raise StoreFailed(source.shown, "there is no store of a controller in it")
+                    raise DatabaseFailed(source.shown, "there is no store of a controller in it")
                 return _checked(connection, noted)
         finally:
             source.drop(connection)
     except (SQLAlchemyError, OSError, ValueError, TypeError) as error:
-        raise StoreFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
+        raise DatabaseFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
     finally:
         source.release()
 

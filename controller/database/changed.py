@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 from controller.asker import Asker
+from controller.database.chain import Remembered
+from controller.database.text import storable
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Reservation
-from controller.store.chain import Remembered
-from controller.store.text import storable
 
 DONE = "done"
 MOST_ASKED = 4_096  # characters of what was refused

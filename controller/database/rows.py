@@ -7,15 +7,15 @@ from functools import lru_cache
 
 from sqlalchemy import RowMapping
 
+from controller.database.changed import SaveRecord
+from controller.database.clock import SavedTime
+from controller.database.text import original, storable
 from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.lifecycle import ReservationState
 from controller.plan.maintenance import Maintenance
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
-from controller.store.changed import SaveRecord
-from controller.store.clock import SavedTime
-from controller.store.text import original, storable
 from topology.protocol import FlowClass
 
 Row = dict[str, str | int | None]
@@ -73,7 +73,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRows:
+class SavedRows:
     """What is kept of that which has not ended.
 
     Attributes:

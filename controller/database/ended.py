@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, RowMapping, select
 
+from controller.database.announcements import announcement_of, announcement_text
+from controller.database.tables import ENDED_ANNOUNCEMENTS as ENDED
+from controller.database.text import original, storable
 from controller.plan.announcement_states import AnnouncementState, Ending
 from controller.plan.ended import EndedAnnouncement, UsedKey
-from controller.store.announcements import announcement_of, announcement_text
-from controller.store.tables import ENDED_ANNOUNCEMENTS as ENDED
-from controller.store.text import original, storable
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, select
 
-from controller.store.chain import BEGINNING, ChainEnd, ChainRow, Remembered
-from controller.store.tables import CHANGES, META
-from controller.store.text import storable
+from controller.database.chain import BEGINNING, ChainEnd, ChainRow, Remembered
+from controller.database.tables import CHANGES, META
+from controller.database.text import storable
 
 LAST, CUT = "changes last", "changes cut"  # in ``meta``: the last row that was written, the last that was forgotten
 _COLUMNS = (*CHANGES.c,)

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.store.backends import backend
-from controller.store.errors import NotRestorable, StoreFailed
-from controller.store.schema import VERSION_TABLE, migrate, revision
-from controller.store.tables import META, METADATA
-from controller.store.text import one_line
+from controller.database.backends import backend
+from controller.database.errors import DatabaseFailed, NotRestorable
+from controller.database.schema import VERSION_TABLE, migrate, revision
+from controller.database.tables import META, METADATA
+from controller.database.text import one_line
 from topology import __version__
 
 FORMAT = 1
@@ -44,7 +44,7 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
-        StoreFailed: there is none of ours, or it cannot be read.
+        DatabaseFailed: there is none of ours, or it cannot be read.
     """
     source = backend(url)
     try:
@@ -53,7 +53,7 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
             with connection.begin():
                 schema = revision(connection)
                 if schema is None:
-                    raise StoreFailed(source.shown, "there is no store of a controller in it")
+                    raise DatabaseFailed(source.shown, "there is no store of a controller in it")
                 yield _line({"headway_backup": FORMAT, "schema": schema, "written_by": __version__})
                 for table in _tables(connection):
                     found = connection.execute(select(table))
@@ -64,7 +64,7 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
         finally:
             source.drop(connection)
     except (SQLAlchemyError, OSError) as error:
-        raise StoreFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
+        raise DatabaseFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
     finally:
         source.release()
 
@@ -74,10 +74,10 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
-        StoreBusy: a controller is using it.
-        StoreNewer: a newer Headway has written the backup.
+        DatabaseBusy: a controller is using it.
+        DatabaseNewer: a newer Headway has written the backup.
         NotRestorable: the store is not empty, or this is not a whole backup.
-        StoreFailed: it cannot be written.
+        DatabaseFailed: it cannot be written.
     """
     target = backend(url)
     try:
@@ -89,7 +89,7 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
         finally:
             target.drop(connection)
     except (SQLAlchemyError, OSError) as error:
-        raise StoreFailed(target.shown, one_line(getattr(error, "orig", None) or error)) from error
+        raise DatabaseFailed(target.shown, one_line(getattr(error, "orig", None) or error)) from error
     finally:
         target.release()
     return BackupCount(target.shown, rows)

@@ -14,14 +14,14 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.store.backends import backend
-from controller.store.clock import SavedTime
-from controller.store.database import Database
-from controller.store.errors import StoreError, StoreFailed, StoreTaken
-from controller.store.history import EndedKind
-from controller.store.questions import Questions
-from controller.store.reasons import why_of
-from controller.store.rows import Changes, StoredRows, merged
+from controller.database.backends import backend
+from controller.database.clock import SavedTime
+from controller.database.errors import DatabaseError, DatabaseFailed, DatabaseTaken
+from controller.database.history import EndedKind
+from controller.database.questions import Questions
+from controller.database.reasons import why_of
+from controller.database.rows import Changes, SavedRows, merged
+from controller.database.session import DatabaseSession
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ class _Save:
     since_s: float
 
 
-class Store(Questions):
+class Database(Questions):
     """What outlives the process.
 
     After a failure, what is in the database may be less than what the caller believes, or more: a commit whose answer
@@ -63,8 +63,8 @@ class Store(Questions):
     """
 
     def __init__(self, url: str, save_within_s: float | None = None) -> None:
-        self._database, self._url = Database(url), url
-        self.url = self._database.shown
+        self._session, self._url = DatabaseSession(url), url
+        self.url = self._session.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         guarded = threading.RLock()  # what follows; taken last
         self._changed = threading.Condition(guarded)  # for the writer
@@ -84,16 +84,16 @@ class Store(Questions):
         """Find out whether the database could be opened now; nothing is changed.
 
         Raises:
-            StoreBusy: another controller has it.
-            StoreFailed: it cannot be reached, or not be written.
+            DatabaseBusy: another controller has it.
+            DatabaseFailed: it cannot be reached, or not be written.
         """
         tried = backend(self._url)
         try:
             tried.try_out()
-        except StoreError:
+        except DatabaseError:
             raise
         except Exception as error:
-            raise StoreFailed(self.url, why_of(error)) from error
+            raise DatabaseFailed(self.url, why_of(error)) from error
         finally:
             tried.release()
 
@@ -101,13 +101,13 @@ class Store(Questions):
         """Connect only to read, beside the controller that leads; until :meth:`open` every save is refused.
 
         Raises:
-            StoreFailed: it cannot be reached.
+            DatabaseFailed: it cannot be reached.
         """
         with self._using:
             try:
-                self._database.open_to_read()
+                self._session.open_to_read()
             except Exception as error:
-                raise StoreFailed(self.url, why_of(error)) from error
+                raise DatabaseFailed(self.url, why_of(error)) from error
         self._stands_by, self._why = True, STANDS_BY
 
     def open(self, claimed: int = 0) -> None:
@@ -117,19 +117,19 @@ class Store(Questions):
             claimed: the term under which we lead a pair, by its row: who had the database is thrown out.
 
         Raises:
-            StoreBusy: another controller has the database.
-            StoreTaken: another one leads the pair.
-            StoreNewer: a newer Headway has written it.
-            StoreFailed: it cannot be opened.
+            DatabaseBusy: another controller has the database.
+            DatabaseTaken: another one leads the pair.
+            DatabaseNewer: a newer Headway has written it.
+            DatabaseFailed: it cannot be opened.
         """
         with self._using:
             try:
-                self._database.open(claimed)
+                self._session.open(claimed)
             except Exception as error:
-                self._database.close()
-                if isinstance(error, StoreError):
+                self._session.close()
+                if isinstance(error, DatabaseError):
                     raise
-                raise StoreFailed(self.url, why_of(error)) from error
+                raise DatabaseFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why, self._stands_by = "", False
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
@@ -139,12 +139,12 @@ class Store(Questions):
     @property
     def term(self) -> int:
         """The term under which we lead; 0 before ``open``."""
-        return self._database.term
+        return self._session.term
 
     @property
     def saves(self) -> int:
         """How many transactions leaders of a pair have written, ours included; known after ``open``."""
-        return self._database.saves
+        return self._session.saves
 
     @property
     def unsaved_us(self) -> int:
@@ -157,44 +157,44 @@ class Store(Questions):
         """Return the calendar's time as an earlier controller has written it down; None if none has. After ``open``.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         with self._using:
-            if self._stands_by and not self._database.is_made:
+            if self._stands_by and not self._session.is_made:
                 return None
             try:
-                return self._database.time()
+                return self._session.time()
             except Exception as error:
-                raise StoreFailed(self.url, why_of(error)) from error
+                raise DatabaseFailed(self.url, why_of(error)) from error
 
     def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
         """Forget what has ended before a time, Unix time; return how many they were, at most ``limit``.
 
         Raises:
-            StoreFailed: nothing was forgotten, or it is not certain.
+            DatabaseFailed: nothing was forgotten, or it is not certain.
         """
-        return self._read(lambda: self._database.forget(kind, before_us, limit))
+        return self._read(lambda: self._session.forget(kind, before_us, limit))
 
     def forget_changes(self, before_us: int, limit: int) -> int:
         """Forget the oldest changes, from before a time; return how many they were, at most ``limit``.
 
         Raises:
-            StoreFailed: nothing was forgotten, or it is not certain.
+            DatabaseFailed: nothing was forgotten, or it is not certain.
         """
-        return self._read(lambda: self._database.forget_changes(before_us, limit))
+        return self._read(lambda: self._session.forget_changes(before_us, limit))
 
     def asked(self, question: Callable[[Connection], T]) -> T:
         """See :meth:`Questions.asked`."""
-        return self._read(lambda: self._database.ask(question))
+        return self._read(lambda: self._session.ask(question))
 
     def _read(self, ask: Callable[[], T]) -> T:
         """Return what is asked of the database by another thread, which may hang as long as that does.
 
         Raises:
-            StoreFailed: it cannot be read, or has not answered in time; then it is not asked again until it has.
+            DatabaseFailed: it cannot be read, or has not answered in time; then it is not asked again until it has.
         """
         if self._late:
-            raise StoreFailed(self.url, self._late)
+            raise DatabaseFailed(self.url, self._late)
         answer: Future[T] = Future()
 
         def asks() -> None:
@@ -212,18 +212,18 @@ class Store(Questions):
             late = self._late = f"it has not answered for {READ_WITHIN_S:g} s"
             if answer.done():
                 self._late = ""
-            raise StoreFailed(self.url, late) from None
+            raise DatabaseFailed(self.url, late) from None
         except Exception as error:
             if isinstance(error, SQLAlchemyError | OSError):
                 self._refuse(why_of(error))  # the connection may be dead: who connects again is who loads
-            raise StoreFailed(self.url, why_of(error)) from error
+            raise DatabaseFailed(self.url, why_of(error)) from error
 
-    def load(self) -> StoredRows:
+    def load(self) -> SavedRows:
         """Return what has not ended, with every save made before; after a failure, saves are accepted again.
 
         Raises:
-            StoreFailed: it cannot be read; saves are refused until it can.
-            StoreTaken: another controller has had the database since; saves are refused for good.
+            DatabaseFailed: it cannot be read; saves are refused until it can.
+            DatabaseTaken: another controller has had the database since; saves are refused for good.
         """
         with self._using:
             if self._stands_by:
@@ -232,17 +232,17 @@ class Store(Questions):
             with self._changed:
                 why, stopped = self._why, self._closing or self._writer is None
             if stopped:
-                raise StoreFailed(self.url, why or "it is being closed")
+                raise DatabaseFailed(self.url, why or "it is being closed")
             try:
                 if why:
-                    self._database.open()
-                    self._database.prove()
-                saved = self._database.read()
+                    self._session.open()
+                    self._session.prove()
+                saved = self._session.read()
             except Exception as error:
                 self._refuse(why_of(error))
-                if isinstance(error, StoreTaken):
+                if isinstance(error, DatabaseTaken):
                     raise
-                raise StoreFailed(self.url, why_of(error)) from error
+                raise DatabaseFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why = self._why if self._closing else ""
                 self._lost_since_s = None
@@ -250,26 +250,26 @@ class Store(Questions):
             log.info("store.recovered", database=self.url, reservations=len(saved.reservations))
         return saved
 
-    def _looked_at(self) -> StoredRows:
+    def _looked_at(self) -> SavedRows:
         """Return what the leader has written, by a new connection if the old one is broken; under ``_using``.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         for has_failed in (False, True):
             try:
-                if has_failed or not self._database.is_made:
-                    self._database.open_to_read()
-                return self._database.read() if self._database.is_made else StoredRows((), {}, ())
+                if has_failed or not self._session.is_made:
+                    self._session.open_to_read()
+                return self._session.read() if self._session.is_made else SavedRows((), {}, ())
             except Exception as error:
                 if has_failed:
-                    raise StoreFailed(self.url, why_of(error)) from error
+                    raise DatabaseFailed(self.url, why_of(error)) from error
         raise AssertionError("it returns or raises at the second time")
 
     def save(self, changes: Changes) -> Future[None]:
         """Return what is done once the changes outlive a crash of the machine, and everything saved before them.
 
-        It fails with StoreFailed if they could not be written. It cannot be cancelled: it may be written already.
+        It fails with DatabaseFailed if they could not be written. It cannot be cancelled: it may be written already.
         """
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()
@@ -281,7 +281,7 @@ class Store(Questions):
                 self._waiting.append(_Save(changes, future, time.monotonic()))
                 self._changed.notify()
         if why:
-            future.set_exception(StoreFailed(self.url, why))
+            future.set_exception(DatabaseFailed(self.url, why))
         return future
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class Store(Questions):
             self._writer.join(CLOSE_WITHIN_S)
         if self._using.acquire(timeout=CLOSE_WITHIN_S):
             try:
-                self._database.close()
+                self._session.close()
             finally:
                 self._using.release()
         else:
@@ -365,7 +365,7 @@ class Store(Questions):
         try:
             batch = merged(many)
             if batch:
-                self._database.write(batch)
+                self._session.write(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is: nobody may believe that these are written
             return error
         return None
@@ -387,7 +387,7 @@ class Store(Questions):
             answers, self._answers = self._answers, []
         for future, why in answers:
             if why:
-                future.set_exception(StoreFailed(self.url, why))
+                future.set_exception(DatabaseFailed(self.url, why))
             else:
                 future.set_result(None)
 

@@ -6,11 +6,11 @@ from enum import Enum
 
 from sqlalchemy import Connection, RowMapping, Table, delete, func, select
 
+from controller.database.ended import ended_of
+from controller.database.rows import reservation_of
+from controller.database.tables import ENDED_ANNOUNCEMENTS, ENDED_RESERVATIONS, META
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.reservations import Reservation
-from controller.store.ended import ended_of
-from controller.store.rows import reservation_of
-from controller.store.tables import ENDED_ANNOUNCEMENTS, ENDED_RESERVATIONS, META
 
 HIGHEST = "highest"  # of what is forgotten
 

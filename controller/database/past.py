@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from controller.database.rows import reservation_of
+from controller.database.tables import ENDED_RESERVATIONS as PAST
+from controller.database.text import storable
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation, ReservationFilter
-from controller.store.rows import reservation_of
-from controller.store.tables import ENDED_RESERVATIONS as PAST
-from controller.store.text import storable
 
 WINDOW_ROWS = 2_000  # so many rows are looked at for a page, whatever is asked; what waits to be saved waits no longer
 

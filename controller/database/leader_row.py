@@ -13,9 +13,9 @@ from sqlalchemy import Connection, TextClause, create_engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from controller.store.errors import StoreFailed
-from controller.store.tables import META
-from controller.store.terms import TERM, TERM_STEP
+from controller.database.errors import DatabaseFailed
+from controller.database.tables import META
+from controller.database.terms import TERM, TERM_STEP
 
 LEADER_TABLE = "headway_leader"
 SAVES = "saves"  # key in META: how many transactions those who led a pair have written
@@ -54,7 +54,7 @@ def _seen(saves: str) -> TextClause:
 
 
 def _taken(kept_term: str) -> TextClause:
-    """Return what takes the row under the next term (:func:`controller.store.terms.next_term`)."""
+    """Return what takes the row under the next term (:func:`controller.database.terms.next_term`)."""
     return text(f"""
         UPDATE {LEADER_TABLE} SET term = greatest(:clock_ms, term + {TERM_STEP}, {kept_term} + {TERM_STEP}),
         holder = :holder, address = :address,
@@ -142,7 +142,7 @@ class LeaderRow:
         """Return what the row says.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         row = self._asked(_SEEN_WITH_META if self._there_is_meta() else _SEEN)
         return SeenLeader(row.term, row.holder, row.address, row.since_us, row.is_over, row.saves)
@@ -155,7 +155,7 @@ class LeaderRow:
             clock_ms: our wall clock, Unix time; terms are no less.
 
         Raises:
-            StoreFailed: the database does not answer; we do not lead, though the row may be ours.
+            DatabaseFailed: the database does not answer; we do not lead, though the row may be ours.
         """
         values = {"holder": self._holder, "address": self._address, "ttl_us": ttl_us, "clock_ms": clock_ms}
         row = self._asked(_TAKEN_WITH_META if self._there_is_meta() else _TAKEN, **values)
@@ -165,7 +165,7 @@ class LeaderRow:
         """Let the row hold for so long from now; return False if another has taken it.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         return self._asked(_RENEWED, term=term, ttl_us=ttl_us) is not None
 
@@ -173,7 +173,7 @@ class LeaderRow:
         """Let others take the row now, if it is ours; those that wait hear it.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         self._asked(_LEFT, term=term)
 
@@ -181,7 +181,7 @@ class LeaderRow:
         """Wait until the row is left, at most so long; return whether it was. Who leads may die without a word.
 
         Raises:
-            StoreFailed: the connection is broken.
+            DatabaseFailed: the connection is broken.
         """
         if self._connection is None:
             time.sleep(timeout_s)
@@ -198,7 +198,7 @@ class LeaderRow:
         """Return who else stands by now and has looked at the row in the last second, for people.
 
         Raises:
-            StoreFailed: the database does not answer.
+            DatabaseFailed: the database does not answer.
         """
         try:
             rows = self._connected().execute(_OTHERS, {"like": f"{_STANDS_BY}%"}).scalars()
@@ -248,8 +248,8 @@ class LeaderRow:
             connection.invalidate()
             connection.close()
 
-    def _failed(self, error: Exception) -> StoreFailed:
+    def _failed(self, error: Exception) -> DatabaseFailed:
         """Return what happened; the next question connects anew."""
         self._drop()
         said = str(getattr(error, "orig", None) or error).strip().splitlines()
-        return StoreFailed(self._shown, said[0] if said else type(error).__name__)
+        return DatabaseFailed(self._shown, said[0] if said else type(error).__name__)

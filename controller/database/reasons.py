@@ -4,17 +4,17 @@ from pathlib import Path
 
 from sqlalchemy.exc import StatementError
 
-from controller.store.errors import StoreBusy, StoreNewer, StoreTaken
+from controller.database.errors import DatabaseBusy, DatabaseNewer, DatabaseTaken
 
 
 def why_of(error: Exception) -> str:
     """Return what happened in one line: the database's own words, without our statements and their values."""
     match error:
-        case StoreBusy():
+        case DatabaseBusy():
             return f"meanwhile it is in use by {error.holder}"
-        case StoreTaken():
+        case DatabaseTaken():
             return f"another controller has had it meanwhile (term {error.found})"
-        case StoreNewer():
+        case DatabaseNewer():
             return f"meanwhile Headway {error.written_by} has written it (schema {error.found})"
         case StatementError(orig=BaseException() as cause):
             text = str(cause)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.store import Changes, Store, StoreFailed, UrlNotUsable
-from controller.store.backends import backend
-from controller.store.rows import merged
+from controller.database import Changes, Database, DatabaseFailed, UrlNotUsable
+from controller.database.backends import backend
+from controller.database.rows import merged
+from controller.tests.database_child import reservation
+from controller.tests.database_contract import Broken, DatabaseContract
 from controller.tests.past_contract import done, of
-from controller.tests.store_child import reservation
-from controller.tests.store_contract import Broken, StoreContract
 from mininet_tests.testing.eventually import eventually
 
 
@@ -27,7 +27,7 @@ def path(tmp_path) -> Path:
     return tmp_path / "headway.db"
 
 
-class TestSqlite(StoreContract):
+class TestSqlite(DatabaseContract):
     """The contract, on a file."""
 
     @pytest.fixture
@@ -81,40 +81,40 @@ class TestSqlite(StoreContract):
         while not wait([first], timeout=0.02).done:
             behind.append(store.save(of(reservation(len(behind) + 1))))
         assert "locked" in str(first.exception())
-        assert {type(future.exception(30)) for future in behind} == {StoreFailed}
+        assert {type(future.exception(30)) for future in behind} == {DatabaseFailed}
         assert store.load().reservations == ()
         other.close()
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path):
-        with pytest.raises(StoreFailed, match=r"there is no folder .*nowhere: make it first"):
-            Store(f"sqlite:///{tmp_path}/nowhere/headway.db").open()
+        with pytest.raises(DatabaseFailed, match=r"there is no folder .*nowhere: make it first"):
+            Database(f"sqlite:///{tmp_path}/nowhere/headway.db").open()
 
     def test_a_file_that_is_no_database_is_left_alone(self, url, path):
         path.write_bytes(b"x" * 8192)
-        with pytest.raises(StoreFailed, match="not a database"):
-            Store(url).open()
+        with pytest.raises(DatabaseFailed, match="not a database"):
+            Database(url).open()
         assert path.read_bytes() == b"x" * 8192
 
     def test_a_store_that_could_not_be_opened_does_not_keep_the_lock(self, url, path):
         path.write_bytes(b"x" * 8192)
-        with pytest.raises(StoreFailed):
-            Store(url).open()
+        with pytest.raises(DatabaseFailed):
+            Database(url).open()
         path.unlink()
-        store = Store(url)
+        store = Database(url)
         store.open()
         store.close()
 
     def test_two_names_of_one_file_are_one_database(self, store, tmp_path, path):
         (tmp_path / "link.db").symlink_to(path)
         with pytest.raises(Exception, match="in use"):
-            Store(f"sqlite:///{tmp_path}/link.db").open()
+            Database(f"sqlite:///{tmp_path}/link.db").open()
 
     def test_a_row_that_is_not_ours_is_reported_and_not_raised_as_it_comes(self, store, path):
         done(store, of(reservation(1)))
         with sqlite3.connect(path) as other:
             other.execute("UPDATE reservations SET state = 'wished for'")
         other.close()
-        with pytest.raises(StoreFailed, match="wished for"):
+        with pytest.raises(DatabaseFailed, match="wished for"):
             store.load()
 
 
@@ -127,10 +127,10 @@ def _commits(path: Path) -> int:
 
 
 def test_memory_is_a_store_too_and_survives_a_failure():
-    store = Store("sqlite://")
+    store = Database("sqlite://")
     store.open()
     done(store, of(reservation(1)))
-    with pytest.raises(StoreFailed):
+    with pytest.raises(DatabaseFailed):
         done(store, of(reservation(2), reservation(2), _other_with_the_key_of(2)))
     assert store.load().reservations == (reservation(1),)
     done(store, of(reservation(2)))
@@ -158,13 +158,13 @@ def _other_with_the_key_of(number):
 )
 def test_a_url_that_cannot_be_used_is_refused_without_telling_its_password(url):
     with pytest.raises(UrlNotUsable, match="need sqlite:") as error:
-        Store(url)
+        Database(url)
     assert "secret" not in str(error.value)
 
 
 def test_no_password_is_told_when_the_server_does_not_answer():
-    store = Store("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
-    with pytest.raises(StoreFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
+    store = Database("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
+    with pytest.raises(DatabaseFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
         store.open()
     assert "secret" not in str(error.value)
     assert "secret" not in store.url
@@ -188,7 +188,7 @@ def switches(thread) -> int:
 
 def test_a_store_in_which_nothing_waits_wakes_for_nothing(path):
     others = set(threading.enumerate())
-    store = Store(f"sqlite:///{path}", save_within_s=0.2)
+    store = Database(f"sqlite:///{path}", save_within_s=0.2)
     store.open()
     try:
         store.save(Changes()).result(5)

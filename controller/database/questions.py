@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from controller.database.chain import ChainEnd, ChainRow
+from controller.database.changes import ChangeQuery, changes, written_end
+from controller.database.ended import EndedQuery, ended_found
+from controller.database.history import HistoryItem, items_after
+from controller.database.past import PastPage, PastQuery, past_one, past_page, past_with_key
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.reservations import Reservation
-from controller.store.chain import ChainEnd, ChainRow
-from controller.store.changes import ChangeQuery, changes, written_end
-from controller.store.ended import EndedQuery, ended_found
-from controller.store.history import HistoryItem, items_after
-from controller.store.past import PastPage, PastQuery, past_one, past_page, past_with_key
 
 T = TypeVar("T")
 
@@ -26,14 +26,14 @@ class Questions(ABC):
         """Return the answer to a question, which changes nothing.
 
         Raises:
-            StoreFailed: there is none in time (``READ_WITHIN_S``).
+            DatabaseFailed: there is none in time (``READ_WITHIN_S``).
         """
 
     def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
         """Return announcements that have ended, as they were saved.
 
         Raises:
-            StoreFailed: they cannot be read.
+            DatabaseFailed: they cannot be read.
         """
         return self.asked(partial(ended_found, query=query))
 
@@ -41,7 +41,7 @@ class Questions(ABC):
         """Return reservations that have ended.
 
         Raises:
-            StoreFailed: they cannot be read.
+            DatabaseFailed: they cannot be read.
         """
         return self.asked(partial(past_page, query=query))
 
@@ -49,7 +49,7 @@ class Questions(ABC):
         """Return a reservation that has ended; None if there is none of this name.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         return self.asked(partial(past_one, reservation_id=reservation_id))
 
@@ -57,7 +57,7 @@ class Questions(ABC):
         """Return the reservation that was made with an idempotency key and has ended; None if there is none.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         return self.asked(partial(past_with_key, key=key))
 
@@ -65,7 +65,7 @@ class Questions(ABC):
         """Return what has ended and has a higher number than ``after``, the lowest first.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         return self.asked(partial(items_after, after=after, limit=limit))
 
@@ -73,7 +73,7 @@ class Questions(ABC):
         """Return what is remembered of changes, as it was stored.
 
         Raises:
-            StoreFailed: it cannot be read.
+            DatabaseFailed: it cannot be read.
         """
         return self.asked(partial(changes, query=query))
 
@@ -81,6 +81,6 @@ class Questions(ABC):
         """Return number and hash of the last change that was written.
 
         Raises:
-            StoreFailed: they cannot be read.
+            DatabaseFailed: they cannot be read.
         """
         return self.asked(written_end)

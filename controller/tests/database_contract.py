@@ -17,22 +17,22 @@ from alembic.runtime.migration import MigrationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.database import (
+    Changes,
+    Database,
+    DatabaseBusy,
+    DatabaseFailed,
+    DatabaseNewer,
+    PurchaseRow,
+)
+from controller.database.clock import SavedTime
+from controller.database.schema import VERSION_TABLE
+from controller.database.tables import METADATA
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Constraints, Reservation
-from controller.store import (
-    Changes,
-    PurchaseRow,
-    Store,
-    StoreBusy,
-    StoreFailed,
-    StoreNewer,
-)
-from controller.store.clock import SavedTime
-from controller.store.schema import VERSION_TABLE
-from controller.store.tables import METADATA
 from controller.tests.changes_contract import ChangesContract
+from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, PastContract, done, of
-from controller.tests.store_child import reservation
 from controller.tests.terms_contract import TermsContract
 from topology.protocol import FlowClass
 
@@ -74,7 +74,7 @@ announcements = st.dictionaries(texts, texts, max_size=5)
 
 def started_child(url: str) -> subprocess.Popen[str]:
     """A process that saves for ever and prints what was acknowledged."""
-    command = [sys.executable, "-m", "controller.tests.store_child", url]
+    command = [sys.executable, "-m", "controller.tests.database_child", url]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -91,7 +91,7 @@ def killed(child: subprocess.Popen[str]) -> list[str]:
     return rest.split()
 
 
-class StoreContract(PastContract, ChangesContract, TermsContract):
+class DatabaseContract(PastContract, ChangesContract, TermsContract):
     """Inherit, give the fixtures ``url`` and ``broken``, and call it Test...."""
 
     @pytest.fixture
@@ -100,20 +100,20 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         raise NotImplementedError
 
     @pytest.fixture
-    def broken(self, store: Store) -> Broken:
+    def broken(self, store: Database) -> Broken:
         """What makes it impossible to write the database, as long as its context lasts."""
         raise NotImplementedError
 
     @pytest.fixture
-    def store(self, url: str) -> Iterator[Store]:
+    def store(self, url: str) -> Iterator[Database]:
         """A store on it."""
-        store = Store(url, save_within_s=ACK_S)
+        store = Database(url, save_within_s=ACK_S)
         store.open()
         yield store
         store.close()
 
     @pytest.fixture
-    def engine(self, store: Store, url: str) -> Iterator[sa.Engine]:
+    def engine(self, store: Database, url: str) -> Iterator[sa.Engine]:
         """Another way into the database of the store, which is closed: somebody with a database tool."""
         store.close()
         engine = sa.create_engine(url, poolclass=sa.NullPool)
@@ -149,7 +149,7 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         done(store, Changes((reservation(1),), (("a", "{}"),), (PurchaseRow("c", "p", 0, 1, 2, "up"),)))
         saved = store.load()
         store.close()
-        again = Store(url)
+        again = Database(url)
         again.open()
         assert again.load() == saved
         assert (len(saved.reservations), saved.announcements, len(saved.purchases)) == (1, {"a": "{}"}, 1)
@@ -163,7 +163,7 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
             saved.result(10)
         assert store.time() == times[-1]
         store.close()
-        again = Store(url)
+        again = Database(url)
         again.open()
         assert again.time() == times[-1]
         again.close()
@@ -240,26 +240,26 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         waiting = [store.save(of(reservation(n))) for n in range(300)]
         store.close()
         assert all(future.exception(0) is None for future in waiting)
-        with pytest.raises(StoreFailed, match="it is closed"):
+        with pytest.raises(DatabaseFailed, match="it is closed"):
             done(store, of(reservation(999)))
-        with pytest.raises(StoreFailed, match="it is closed"):
+        with pytest.raises(DatabaseFailed, match="it is closed"):
             store.load()
-        again = Store(url)
+        again = Database(url)
         again.open()
         assert len(again.load().reservations) == 300
         again.close()
 
     def test_nothing_is_saved_or_loaded_before_it_is_open(self, url):
-        store = Store(url)
-        with pytest.raises(StoreFailed, match="it is not open"):
+        store = Database(url)
+        with pytest.raises(DatabaseFailed, match="it is not open"):
             done(store, of(reservation(1)))
-        with pytest.raises(StoreFailed, match="it is not open"):
+        with pytest.raises(DatabaseFailed, match="it is not open"):
             store.load()
 
     # Failures.
 
     def test_a_batch_is_written_whole_or_not_at_all(self, store):
-        with pytest.raises(StoreFailed):
+        with pytest.raises(DatabaseFailed):
             done(store, of(reservation(1), replace(reservation(2), key=reservation(1).key)))
         assert store.load().reservations == ()
 
@@ -268,7 +268,7 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         assert len(store.load().reservations) == 3
 
     def test_a_number_that_no_column_holds_fails_the_save_and_not_the_store(self, store):
-        with pytest.raises(StoreFailed):
+        with pytest.raises(DatabaseFailed):
             done(store, of(replace(reservation(1), rate_bps=2**63)))
         store.load()
         done(store, of(reservation(1)))
@@ -277,8 +277,8 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         done(store, of(reservation(1)))
         with broken():
             futures = [store.save(of(reservation(n))) for n in range(2, 400)]
-            assert all(isinstance(future.exception(ACK_S), StoreFailed) for future in futures)
-        with pytest.raises(StoreFailed):
+            assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in futures)
+        with pytest.raises(DatabaseFailed):
             done(store, of(reservation(2)))
         assert store.load().reservations == (reservation(1),)
         done(store, of(reservation(2)))
@@ -297,9 +297,9 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
             blocked.result(ACK_S)
             with broken():
                 waiting = [store.save(of(reservation(n))) for n in range(2, 9)]
-                with suppress(StoreFailed):  # a disk that is full can be read, a server that is gone cannot
+                with suppress(DatabaseFailed):  # a disk that is full can be read, a server that is gone cannot
                     store.load()
-        assert all(isinstance(future.exception(ACK_S), StoreFailed) for future in waiting)
+        assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in waiting)
         assert store.load().reservations == (reservation(1),)
 
     def test_whoever_waits_for_a_writer_that_dies_hears_of_it(self, store):
@@ -310,12 +310,12 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
 
         structlog.configure(processors=[full])
         try:
-            assert isinstance(store.save(of(replace(reservation(1), rate_bps=2**63))).exception(ACK_S), StoreFailed)
-            with pytest.raises(StoreFailed, match="writer has stopped"):
+            assert isinstance(store.save(of(replace(reservation(1), rate_bps=2**63))).exception(ACK_S), DatabaseFailed)
+            with pytest.raises(DatabaseFailed, match="writer has stopped"):
                 self._refused_at_last(store)
         finally:
             structlog.reset_defaults()
-        with pytest.raises(StoreFailed, match="writer has stopped: nobody reads the log"):
+        with pytest.raises(DatabaseFailed, match="writer has stopped: nobody reads the log"):
             store.load()
 
     @staticmethod
@@ -330,7 +330,7 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
     def test_what_was_acknowledged_is_there_after_the_process_was_killed(self, url, count):
         child = started_child(url)
         said = [*acknowledged(child, count), *killed(child)]
-        store = Store(url)
+        store = Database(url)
         store.open()
         assert len(said) >= count
         assert set(said) - {r.reservation_id for r in store.load().reservations} == set()
@@ -339,8 +339,8 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
     # Alone, and with a schema that is known.
 
     def test_a_second_store_is_refused_until_the_first_is_closed(self, store, url):
-        second = Store(url)
-        with pytest.raises(StoreBusy, match=r"in use by .*process \d+.*stop that one first"):
+        second = Database(url)
+        with pytest.raises(DatabaseBusy, match=r"in use by .*process \d+.*stop that one first"):
             second.open()
         done(store, of(reservation(1)))
         store.close()
@@ -352,8 +352,8 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         child = started_child(url)
         try:
             acknowledged(child, 1)
-            with pytest.raises(StoreBusy, match=rf"process {child.pid}\b"):
-                Store(url).open()
+            with pytest.raises(DatabaseBusy, match=rf"process {child.pid}\b"):
+                Database(url).open()
         finally:
             killed(child)
 
@@ -367,8 +367,10 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
             connection.execute(sa.update(_VERSIONS).values(version_num="9999"))
             connection.execute(sa.text("UPDATE meta SET value = '7.5.0' WHERE key = 'written_by'"))
             before = connection.execute(_META).all()
-        with pytest.raises(StoreNewer, match=r"written by Headway 7\.5\.0 \(schema 9999\).*install 7\.5\.0 or newer"):
-            Store(url).open()
+        with pytest.raises(
+            DatabaseNewer, match=r"written by Headway 7\.5\.0 \(schema 9999\).*install 7\.5\.0 or newer"
+        ):
+            Database(url).open()
         with engine.connect() as connection:
             assert connection.execute(_META).all() == before
 
@@ -376,7 +378,7 @@ class StoreContract(PastContract, ChangesContract, TermsContract):
         with engine.begin() as connection:  # what is left stands in the way only after the first tables are made
             for name in {VERSION_TABLE, *METADATA.tables} - {"purchases", "meta"}:
                 connection.execute(sa.DDL(f"DROP TABLE {name}"))
-        with pytest.raises(StoreFailed, match=r"purchases.* already exists"):
-            Store(url).open()
+        with pytest.raises(DatabaseFailed, match=r"purchases.* already exists"):
+            Database(url).open()
         with engine.connect() as connection:
             assert set(sa.inspect(connection).get_table_names()) == {"purchases", "meta"}

@@ -121,4 +121,4 @@ CHANGES = Table(
     Index("changes_who", "who", "number"),
     Index("changes_id", "id", "number"),
 )
-"""Who has changed what, when, from where; appended only. What ``hash`` is: :mod:`controller.store.chain`."""
+"""Who has changed what, when, from where; appended only. What ``hash`` is: :mod:`controller.database.chain`."""
