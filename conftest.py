@@ -37,6 +37,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a database: on a machine that stands still for two seconds it is late, not gone."""
-    if store := sys.modules.get("controller.database.database"):
-        monkeypatch.setattr(store, "SAVE_WITHIN_S", 30.0)
-        monkeypatch.setattr(store, "READ_WITHIN_S", 30.0)
+    if database := sys.modules.get("controller.database.database"):
+        monkeypatch.setattr(database, "SAVE_WITHIN_S", 30.0)
+        monkeypatch.setattr(database, "READ_WITHIN_S", 30.0)

@@ -84,7 +84,7 @@ class ControllerSettings:
         switches_tls: those by which switches and we do; None if they speak plain text.
         ovsdb_tls: those by which switches' databases and we do; None if there are none.
         ovsdb: by switch, the OVSDB server that has its queues.
-        store: the database that promises are kept in, and for how long.
+        database: where promises are kept, and for how long.
         sellers: by circuit that is bought at need, who sells it.
         audit: how often drift is looked for, and which rules are left alone.
         rest_tls: the files by which the API is served; None for plain text.
@@ -102,7 +102,7 @@ class ControllerSettings:
     rest: ListenAddress
     agents: ListenAddress | UnixSocket
     ovsdb: dict[str, str]
-    store: DatabaseSettings
+    database: DatabaseSettings
     sellers: dict[str, Seller]
     audit: AuditSettings
     tls: ServerTls | None = None
@@ -189,7 +189,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     ovsdb = servers(
         file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"), tls=shown is not None
     )
-    store = database_settings(file.store, problems.at("store"))
+    database = database_settings(file.store, problems.at("store"))
     network, schedules, sold = _circuits(file, network, problems.at("circuits"))
     site = Site(
         network,
@@ -208,7 +208,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         rest=rest,
         agents=agents,
         ovsdb=ovsdb,
-        store=store,
+        database=database,
         sellers=sold,
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
@@ -220,7 +220,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         names=names,
         access=access,
         webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),
-        pair=pair_settings(file.pair, store, problems.at("pair")),
+        pair=pair_settings(file.pair, database, problems.at("pair")),
     )
 
 

@@ -148,27 +148,27 @@ class ControllerParts:
 
 
 def _built(
-    settings: ControllerSettings, store: Database, led: Leadership | None, *, trusts_wall: bool
+    settings: ControllerSettings, database: Database, led: Leadership | None, *, trusts_wall: bool
 ) -> ControllerParts:
-    """Return the parts, with what the store has."""
-    clock = machine_clock(store.time(), trusts_wall=trusts_wall)
-    state = GuardedState(settings.site, clock.now, store.term, stands_by=led is not None)
+    """Return the parts, with what the database has."""
+    clock = machine_clock(database.time(), trusts_wall=trusts_wall)
+    state = GuardedState(settings.site, clock.now, database.term, stands_by=led is not None)
     reports = Reports(state)
     ignored = settings.audit.ignored
     of_pair = () if led is None else (lambda: led.seen_term, led.may_decide)
-    sessions = SwitchSessions(SwitchReports(state), store.term, ignored, *of_pair)
+    sessions = SwitchSessions(SwitchReports(state), database.term, ignored, *of_pair)
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
     may_tell = None if led is None or repeating is None else lambda host: not led.has_resigned and repeating.may(host)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)
-    writers = _queue_writers(settings, store.term)
+    writers = _queue_writers(settings, database.term)
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
     numbers = MeterNumbers()
     switches = SiteSwitches(settings.site, sessions, by_switch, numbers)
     writing = threading.Lock()
     audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
     audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
-    use_cases = UseCases(state, store, settings.access.quotas)
-    clocks = ClockWatch(state, store, clock)
+    use_cases = UseCases(state, database, settings.access.quotas)
+    clocks = ClockWatch(state, database, clock)
     at_work = audits, use_cases, clocks, repeating
     return ControllerParts(state, reports, hosts, sessions, writers, switches, writing, *at_work)
 
@@ -176,7 +176,7 @@ def _built(
 def _dependencies(
     built: ControllerParts,
     settings: ControllerSettings,
-    store: Database,
+    database: Database,
     pair: Pair | None,
     led: Leadership | None,
     stop: Stop,
@@ -186,14 +186,14 @@ def _dependencies(
     return Dependencies(
         built.reports,
         built.use_cases,
-        Reserved(built.use_cases, store),
-        Announced(state, store),
+        Reserved(built.use_cases, database),
+        Announced(state, database),
         state.events,
         settings.site.network,
         state.now_us,
         built.sessions.dpids,
         built.audits.view,
-        store.changes,
+        database.changes,
         settings.names,
         built.hosts.certificates,
         OwnCertificates(settings.tls, settings.rest_tls).found,
@@ -209,7 +209,7 @@ def _leading(
     built: ControllerParts,
     behind: Dependencies,
     settings: ControllerSettings,
-    store: Database,
+    database: Database,
     stop: Stop,
     may_decide: Callable[[], bool],
 ) -> Iterator[tuple[Callable[[], None], str]]:
@@ -224,7 +224,7 @@ def _leading(
     yield built.audits.run, "audit"
     yield Timekeeper(state, use_cases, built.clocks).run, "clock"
     yield Recovery(state, use_cases.saves, None if settings.pair is None else begin_anew).run, "recovery"
-    yield Retention(state, store, settings.store.retention_us).run, "retention"
+    yield Retention(state, database, settings.database.retention_us).run, "retention"
 
 
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
@@ -243,16 +243,16 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.warning(plain.event, address=plain.address, why=plain.why)
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
-        led = None if settings.pair is None else leadership(parts, settings.store.url, settings.pair, stop)
-        store = opened(parts, settings.store.url, led)
-        built = _built(settings, store, led, trusts_wall=trusts_wall)
+        led = None if settings.pair is None else leadership(parts, settings.database.url, settings.pair, stop)
+        database = opened(parts, settings.database.url, led)
+        built = _built(settings, database, led, trusts_wall=trusts_wall)
         state, hosts = built.state, built.hosts
-        pair = None if led is None else Pair(led, state, store, built.use_cases.saves, elapsed_us)
+        pair = None if led is None else Pair(led, state, database, built.use_cases.saves, elapsed_us)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
-        behind = _dependencies(built, settings, store, pair, led, stop)
+        behind = _dependencies(built, settings, database, pair, led, stop)
         _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, _switches_address(settings), listener=built.sessions).stop)
         if led is not None and pair is not None:
@@ -269,7 +269,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 pass
         built.use_cases.saves.note(noted_configuration(settings.files))
         may_decide = (lambda: True) if led is None else led.may_decide
-        for work, name in _leading(built, behind, settings, store, stop, may_decide):
+        for work, name in _leading(built, behind, settings, database, stop, may_decide):
             parts.enter_context(working(work, name, state, stop))
         for circuit, provider in providers.items():
             buying = Purchasing(state, built.use_cases, circuit, provider, may_decide)
@@ -282,7 +282,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.info("controller.stopping")
         if led is not None:  # another may lead while we end
             led.resign()
-            store.close()
+            database.close()
             led.leave()
             if led.left.wait(FOLLOWED_S) and led.others:
                 time.sleep(TELLS_S)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.models import CommandInfo, TyperInfo
 
-from apps.cli import advise, agent, clean, client, leader, login, network, pki, store, token, trust, webhook, what_if
+from apps.cli import advise, agent, clean, client, database, leader, login, network, pki, token, trust, webhook, what_if
 from apps.loading import loading
 from topology import __version__
 
@@ -131,7 +131,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-for _part in (client, login, store, clean, what_if, advise):
+for _part in (client, login, database, clean, what_if, advise):
     app.registered_commands += _part.app.registered_commands
 
 

@@ -77,18 +77,18 @@ def leadership(
 
 
 def opened(parts: contextlib.ExitStack, url: str, led: Leadership | None) -> Database:
-    """Return the store: of a controller that is alone, to lead; of one of a pair, to read.
+    """Return the database: of a controller that is alone, to lead; of one of a pair, to read.
 
     Raises:
         DatabaseError: it cannot be used.
     """
-    store = Database(url)
-    parts.callback(store.close)
+    database = Database(url)
+    parts.callback(database.close)
     if led is None:
-        store.open()
+        database.open()
     else:
-        store.open_to_read()
-    return store
+        database.open_to_read()
+    return database
 
 
 def stood_by(found: Leadership, state: GuardedState, supervisor: Supervisor, stop: Stop) -> bool:

@@ -24,7 +24,7 @@ def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
         "agents": settings.agents,
         "rest_socket": settings.rest_socket,
     }
-    return (*_of_addresses(addresses), *_of_the_store(settings.store.url, is_of_pair=settings.pair is not None))
+    return (*_of_addresses(addresses), *_of_the_database(settings.database.url, is_of_pair=settings.pair is not None))
 
 
 def hindrances_beside(path: Path) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def hindrances_beside(path: Path) -> tuple[str, ...]:
         addresses["rest_socket"] = UnixSocket(listen.rest_socket) if listen.rest_socket else None
         found += _of_addresses(addresses)
     with contextlib.suppress(ConfigError, UrlNotUsable):  # likewise
-        found += _of_the_store(part_of(path, DatabasePart)[0].store.url)
+        found += _of_the_database(part_of(path, DatabasePart)[0].store.url)
     return tuple(found)
 
 
@@ -46,7 +46,7 @@ def _of_addresses(addresses: Mapping[str, ListenAddress | UnixSocket | None]) ->
     return [f"listen.{name}: {why}" for name, address in said for why in _not_free(address)]
 
 
-def _of_the_store(url: str, *, is_of_pair: bool = False) -> list[str]:
+def _of_the_database(url: str, *, is_of_pair: bool = False) -> list[str]:
     return [f"store: {why}" for why in _not_usable(url, is_of_pair=is_of_pair)]
 
 
@@ -71,12 +71,12 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
 
 def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:
     """Yield why a database could not be used; one of a pair may start while the other one has it."""
-    store = Database(url)
+    database = Database(url)
     try:
-        store.try_out()
+        database.try_out()
     except DatabaseError as error:
         if is_of_pair and isinstance(error, DatabaseBusy):
             return
         yield str(error)
     finally:
-        store.close()
+        database.close()

@@ -16,11 +16,11 @@ Known = Announcement | EndedAnnouncement
 
 
 class Announced:
-    """Reads the plan's announcements from memory and older ones from the store, which is never asked under the lock."""
+    """Reads the plan's announcements from memory, older ones from the database, never asked under the lock."""
 
-    def __init__(self, state: GuardedState, store: Database) -> None:
+    def __init__(self, state: GuardedState, database: Database) -> None:
         self._state = state
-        self._store = store
+        self._database = database
         self._began_us = state.now_us()
 
     def one(self, announcement_id: str) -> Known:
@@ -35,7 +35,7 @@ class Announced:
         if in_plan is not None:
             return in_plan
         ended = [known for known in lately if known.announcement.announcement_id == announcement_id]
-        ended += self._store.ended(EndedQuery(announcement_id=announcement_id)) if not ended else []
+        ended += self._database.ended(EndedQuery(announcement_id=announcement_id)) if not ended else []
         if not ended:
             raise NotKnown("announcement", announcement_id, tuple(known.announcement_id for known in live))
         return max(ended, key=sequence_of)
@@ -52,7 +52,7 @@ class Announced:
         ended: tuple[EndedAnnouncement, ...] = ()
         lacks = ""
         try:
-            ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners)))
+            ended = self._database.ended(EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners)))
         except DatabaseFailed as failure:
             lacks = failure.why
         every: tuple[Known, ...] = (*live, *ended, *lately)
@@ -78,7 +78,7 @@ class Announced:
             Taken: it was of something else.
             DatabaseFailed: it cannot be read.
         """
-        (ended,) = self._store.ended(EndedQuery(after=used.sequence - 1))
+        (ended,) = self._database.ended(EndedQuery(after=used.sequence - 1))
         check_same(ended.announcement, fingerprint, "Idempotency-Key", used.key)
         return ended
 

@@ -49,7 +49,7 @@ class LiveSite:
         down: the circuits whose lines are down.
         unlike: in words, what is otherwise than a what-if takes it to be.
         reservations: those that have not ended.
-        announcements: likewise, each as the store's text.
+        announcements: likewise, each as the database's text.
     """
 
     at_us: int

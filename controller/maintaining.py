@@ -44,7 +44,7 @@ class Maintaining:
     def __init__(self, state: GuardedState, saves: Saves) -> None:
         self._state = state
         self._saves = saves
-        self._coming: tuple[Maintenance, ...] = ()  # on their way to the store
+        self._coming: tuple[Maintenance, ...] = ()  # on their way to the database
 
     def all(self, ends_after_us: int | None = None) -> tuple[Maintenance, ...]:
         """Return those that are not over, or end after a moment, in the order of their start.
@@ -141,7 +141,7 @@ class Maintaining:
 
     def _begins(self, one: Maintenance) -> None:
         wished = self._state.wished
-        if one.name not in {known.name for known in wished.maintenance}:  # else it was read from the store meanwhile
+        if one.name not in {known.name for known in wished.maintenance}:  # else it was read from the database meanwhile
             impose(wished.ledger, one)
             self._put((*wished.maintenance, one))
 

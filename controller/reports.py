@@ -49,7 +49,7 @@ class Reports:
             now.installed.meters,
             layers(site, now, elapsed_us),
             reported.hosts,
-            f"the database: {reported.store_error}" if reported.store_error else now.installed.error,
+            f"the database: {reported.database_error}" if reported.database_error else now.installed.error,
             {c.name: reported.lines.state(c.name, elapsed_us) for c in site.network.circuits},
             now.desired.prepared,
             reported.calendar_off_us,

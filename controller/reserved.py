@@ -29,21 +29,21 @@ class ReservationsFound:
 
 
 class Reserved:
-    """Reads memory, and then the store, which is never asked under the lock.
+    """Reads memory, and then the database, which is never asked under the lock.
 
     What ends between the two is in both, as it was and as it is; the later version counts.
     """
 
-    def __init__(self, use_cases: UseCases, store: Database) -> None:
+    def __init__(self, use_cases: UseCases, database: Database) -> None:
         self._use_cases = use_cases
-        self._store = store
+        self._database = database
 
     def one(self, reservation_id: str) -> Reservation:
         """Return one.
 
         Raises:
             NotKnown: there is none of this name.
-            DatabaseFailed: it is not in memory, and the store cannot be read.
+            DatabaseFailed: it is not in memory, and the database cannot be read.
         """
         try:
             return self._use_cases.reservation(reservation_id)
@@ -73,7 +73,7 @@ class Reserved:
         query, past, lacks = _of_the_past(wanted, after_sequence, limit + 1), PastPage((), None), ""
         if query is not None:
             try:
-                past = self._store.past(query)
+                past = self._database.past(query)
             except DatabaseFailed as failure:
                 lacks = failure.why
         beyond = [known for known in live if after_sequence < known.sequence]
@@ -91,17 +91,17 @@ class Reserved:
         Raises:
             DatabaseFailed: it cannot be read.
         """
-        return self._store.history(after, limit)
+        return self._database.history(after, limit)
 
     def _ended(self, reservation_id: str) -> Reservation:
-        known = self._store.past_one(reservation_id)
+        known = self._database.past_one(reservation_id)
         if known is None:
             raise NotKnown("reservation", reservation_id, ())
         return known
 
 
 def _of_the_past(wanted: ReservationFilter, after_sequence: int, limit: int) -> PastQuery | None:
-    """Return what to ask the store for, which does not look for words; None if what has ended is not meant."""
+    """Return what to ask the database for, which does not look for words; None if what has ended is not meant."""
     ended = tuple(sorted(ENDED.intersection(wanted.states)))
     if wanted.states and not ended:
         return None

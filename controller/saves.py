@@ -1,6 +1,6 @@
-"""What goes to the store, what is known to be there, and what becomes of the rest when the store fails.
+"""What goes to the database, what is known to be there, and what becomes of the rest when it fails.
 
-No method waits for the store, except :meth:`Saves.recover` and :meth:`Saves.read_anew`, which do so without the lock.
+No method waits for it, except :meth:`Saves.recover` and :meth:`Saves.read_anew`, which do so without the lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,17 +44,17 @@ class Saved(Generic[T]):
 
 
 class Saves:
-    """Between one state and one store."""
+    """Between one state and one database."""
 
-    def __init__(self, state: GuardedState, store: Database) -> None:
+    def __init__(self, state: GuardedState, database: Database) -> None:
         self._state = state
-        self._store = store
+        self._database = database
         self._refusals = RefusalQuota()
 
     @property
     def unsaved_us(self) -> int:
         """Age of the oldest answer, or step of the clock, that waits to be saved or was not; 0 if none does."""
-        return self._store.unsaved_us
+        return self._database.unsaved_us
 
     # Under the lock.
 
@@ -64,11 +64,11 @@ class Saves:
         Raises:
             DatabaseFailed: it cannot.
         """
-        if self._state.reported.store_error:
-            raise DatabaseFailed(self._store.url, self._state.reported.store_error)
+        if self._state.reported.database_error:
+            raise DatabaseFailed(self._database.url, self._state.reported.database_error)
 
     def hand_over(self, *, decided: bool, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
-        """Hand what has changed to the store; return what is done once that is saved, and the plan may follow it.
+        """Hand what has changed to the database; return what is done once that is saved, and the plan may follow it.
 
         Args:
             decided: whether by somebody's wish, not by the clock.
@@ -86,7 +86,7 @@ class Saves:
             ended=tuple(part.ended.values()),
             record=self._record(part, decided=decided),
         )
-        saved = self._store.save(changes)
+        saved = self._database.save(changes)
         saved.add_done_callback(partial(self._heard, ledger, part, tuple(tells), told))
         if state.is_behind_wishes() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
@@ -114,14 +114,14 @@ class Saves:
         unwritten = self._refusals.takes(asker.who, now_us)
         if unwritten is not None:
             refused = (replace(wish, unwritten=unwritten),)
-            self._store.save(Changes(record=SaveRecord(asker, now_us, refused=refused)))
+            self._database.save(Changes(record=SaveRecord(asker, now_us, refused=refused)))
 
     def hand_over_clock(self, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
-        """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""
-        if not self._state.reported.store_error:
+        """Hand over what the clock has done; while the database fails it waits in the ledger until that is over."""
+        if not self._state.reported.database_error:
             return self.hand_over(decided=False, tells=tells)
         waiting: Future[None] = Future()
-        waiting.set_exception(DatabaseFailed(self._store.url, self._state.reported.store_error))
+        waiting.set_exception(DatabaseFailed(self._database.url, self._state.reported.database_error))
         return waiting
 
     def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
@@ -141,7 +141,7 @@ class Saves:
         old = None if known is None else _noted_purchase(circuit, known)
         new = _noted_purchase(circuit, purchase)
         record = None if old == new else self._noting(Noted(f"purchase.{purchase.state}", purchase.name, old, new))
-        return self._store.save(Changes(purchases=(row,), record=record))
+        return self._database.save(Changes(purchases=(row,), record=record))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought.
@@ -154,23 +154,23 @@ class Saves:
         self._state.put(wished=self._state.wished.without_purchase(circuit, name))
         old = None if known is None else _noted_purchase(circuit, known)
         record = self._noting(Noted("purchase.forgotten", name, old, None))
-        return self._store.save(Changes(purchases_gone=(name,), record=record))
+        return self._database.save(Changes(purchases_gone=(name,), record=record))
 
     def save_maintenance(self, planned: tuple[Maintenance, ...], noted: Noted) -> Future[None]:
         """Save all maintenance that is planned, by the wish of who asks now."""
         record = replace(self._noting(noted), asker=present_asker())
-        return self._store.save(Changes(maintenance=planned, record=record))
+        return self._database.save(Changes(maintenance=planned, record=record))
 
     def save_delays(self) -> None:
         """Save what was measured of circuits since; nobody waits for that, and what is lost is measured again."""
         reported = self._state.reported
-        if not reported.delays.is_saved and not reported.store_error and not self._state.value.stands_by:
-            self._store.save(Changes(delays=tuple(reported.delays.measured.values())))
+        if not reported.delays.is_saved and not reported.database_error and not self._state.value.stands_by:
+            self._database.save(Changes(delays=tuple(reported.delays.measured.values())))
             self._state.put(reported=replace(reported, delays=replace(reported.delays, is_saved=True)))
 
     def note(self, noted: Noted) -> Future[None]:
         """Remember a change that the controller has seen, and that is kept elsewhere. Needs no lock."""
-        return self._store.save(Changes(record=self._noting(noted)))
+        return self._database.save(Changes(record=self._noting(noted)))
 
     def _noting(self, noted: Noted) -> SaveRecord:
         return SaveRecord(CONTROLLER, self._state.now_us(), noted=(noted,))
@@ -183,7 +183,7 @@ class Saves:
         told: Future[None],
         saved: Future[None],
     ) -> None:
-        """Take in what became of a part, and only then tell who waits for it. By a thread of the store."""
+        """Take in what became of a part, and only then tell who waits for it. By a thread of the database."""
         failure = saved.exception()
         try:
             with self._state.changed:
@@ -206,9 +206,9 @@ class Saves:
     def _lost(self, why: str) -> None:
         """Take back what was decided and not saved; decide nothing until it is known what of it is in the database."""
         state = self._state
-        if not state.reported.store_error:
-            state.events.publish("store.failed", level="error", error=f"{self._store.url}: {why}")
-        state.put(reported=replace(state.reported, store_error=without_paths(why)))
+        if not state.reported.database_error:
+            state.events.publish("store.failed", level="error", error=f"{self._database.url}: {why}")
+        state.put(reported=replace(state.reported, database_error=without_paths(why)))
         state.wished.ledger.withdraw()
         state.changed.notify_all()
         state.halted.notify_all()
@@ -216,13 +216,13 @@ class Saves:
     # Not under the lock.
 
     def recover(self) -> None:
-        """Go on from what is in the database, if the store has failed and can be read and written again.
+        """Go on from what is in the database, if the database has failed and can be read and written again.
 
         Raises:
             DatabaseError: it cannot.
         """
         with self._state.changed:
-            if not self._state.reported.store_error:
+            if not self._state.reported.database_error:
                 return
         self.read_anew()
         self._state.events.publish("store.recovered")
@@ -233,7 +233,7 @@ class Saves:
         Raises:
             DatabaseError: it cannot be read.
         """
-        rows, state = self._store.load(), self._state
+        rows, state = self._database.load(), self._state
         with state.changed:
             take_saved_delays(state, rows.delays)
         ledger = state.site.ledger()
@@ -247,11 +247,11 @@ class Saves:
             self._take(ledger, rows)
 
     def _ended_unheard(self, rows: SavedRows) -> tuple[Reservation, ...]:
-        """Return what has ended by what is saved and not by what is in memory: the answer of the store was lost."""
+        """Return what has ended by what is saved and not by what is in memory: the answer of the database was lost."""
         live = {known.reservation_id for known in rows.reservations}
         with self._state.changed:
             missing = self._state.wished.ledger.reservations.keys() - live
-        found = (self._store.past_one(name) for name in sorted(missing))
+        found = (self._database.past_one(name) for name in sorted(missing))
         return tuple(known for known in found if known is not None)
 
     def _take(self, ledger: KeptLedger, rows: SavedRows) -> None:
@@ -264,7 +264,7 @@ class Saves:
                 period = Period(row.start_us, row.end_us, row.rate_bps)
                 known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
                 wished = wished.with_purchase(row.circuit, known)
-        state.put(wished=wished, reported=replace(state.reported, store_error=""))
+        state.put(wished=wished, reported=replace(state.reported, database_error=""))
         state.replan()
         state.changed.notify_all()
 

@@ -1,6 +1,6 @@
 """The use cases of promises: reserve, change, announce, ask what is free; and what the clock does to them.
 
-Each takes the lock, decides by the pure ledger, hands what has changed to the store, and answers with the answer and
+Each takes the lock, decides by the pure ledger, hands what has changed to the database, and answers with the answer and
 the moment from which it outlives a crash. Nobody may be told the answer before that, nor does the plan follow it; what
 the clock does follows from what is saved, and waits for nobody.
 """
@@ -39,26 +39,26 @@ from controller.wishes import wish_of
 
 T = TypeVar("T")
 Tell = Callable[[], None]  # publishes an event
-Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the store has what the answer was
+Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the database has what the answer was
 
 
 class UseCases:
-    """The use cases over one state and one store."""
+    """The use cases over one state and one database."""
 
-    def __init__(self, state: GuardedState, store: Database, quotas: Quotas = NO_QUOTAS) -> None:
-        """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
+    def __init__(self, state: GuardedState, database: Database, quotas: Quotas = NO_QUOTAS) -> None:
+        """Take in what the database has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
-        self._store = store
+        self._database = database
         self.allowances = Allowances(state, quotas)
         self._settling = Settling(state)
-        self.saves = Saves(state, store)
+        self.saves = Saves(state, database)
         self.maintaining = Maintaining(state, self.saves)
         self.saves.read_anew()
 
     # Reservations.
 
     def hold(self, asked: Callable[[int], Request], created: Callable[[int], Created]) -> Saved[Reservation | Refused]:
-        """Hold bandwidth. With a key this may ask the store, and wait for it: not in a thread that others wait for.
+        """Hold bandwidth. With a key this may ask the database, and wait for it: not in a thread that others wait for.
 
         Args:
             asked: from the time to what is asked, for a start that is now.
@@ -87,7 +87,7 @@ class UseCases:
                     answer = self.allowances.refused(reserved(request), now_us) or ledger.hold(request, new)
                     return self._save_and_tell("reservation.held", new.reservation_id, answer, request)
                 asked_at = memory  # what has left memory since is asked for again
-            past = self._store.past_with_key(new.key)
+            past = self._database.past_with_key(new.key)
 
     def commit(self, reservation_id: str) -> Saved[Reservation]:
         """Make a hold a promise; one that is a promise already stays so.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, options, shown, store
+from apps.cli import base, database, options, shown
 from apps.cli.printed import new_table, show
 from topology import units
 
@@ -30,13 +30,13 @@ def history(
     who: Annotated[str | None, typer.Option(help="By this principal, e.g. token:ana, local or controller.")] = None,
     since: Annotated[str | None, typer.Option(help="From then on, e.g. 22:00 or 2026-11-21T22:00:00Z.")] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Look in the store itself whether all is as it was written.")
+        bool, typer.Option("--verify", help="Look in the database itself whether all is as it was written.")
     ] = False,
     noted: Annotated[
         str | None, typer.Option(metavar="NUMBER:HASH", help="With --verify: a change as the log has it.")
     ] = None,
-    config: store.Config = store.USUAL,
-    url_of_store: store.Url = None,
+    config: database.Config = database.USUAL,
+    database_url: database.Url = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -50,7 +50,7 @@ def history(
     headway history --verify --noted 4711:9f86d0...
     """
     if verify:
-        _verify(store.url_of(config, url_of_store), _end(noted), as_json=as_json)
+        _verify(database.url_of(config, database_url), _end(noted), as_json=as_json)
         return
     if noted is not None:
         base.stop("--noted goes with --verify", base.EXIT_USAGE)

@@ -50,7 +50,7 @@ def test_a_configuration_becomes_a_site():
     settings = parsed(GOOD, "test.yaml")
     (circuit,) = settings.site.network.circuits
     assert circuit.rate_bps == 10**10
-    assert settings.store == DatabaseSettings("sqlite:////var/lib/headway/headway.db", 90 * 86_400_000_000)
+    assert settings.database == DatabaseSettings("sqlite:////var/lib/headway/headway.db", 90 * 86_400_000_000)
     assert [f.flow_class for f in settings.site.standing] == [FlowClass.PREDICTABLE]
     assert {link.vlan_vid for _, _, link in settings.site.network.links()} == {None}
     assert settings.ovsdb == {"ls1": "unix:/run/openvswitch/db.sock", "ch1": "unix:/run/openvswitch/db.sock"}

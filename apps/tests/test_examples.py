@@ -167,12 +167,12 @@ def test_the_python_of_the_document_runs(tmp_path):
 
 
 def test_the_commands_print_what_the_document_says(tmp_path):
-    store = Database(f"sqlite:///{tmp_path}/headway.db")
-    store.open()
-    done(store, of(*map(reservation, range(4))))
+    database = Database(f"sqlite:///{tmp_path}/headway.db")
+    database.open()
+    done(database, of(*map(reservation, range(4))))
     with served(api_of(idle_site())) as url:
         follow("cli.md", url, networked(tmp_path))
-    store.close()
+    database.close()
 
 
 def test_the_agents_commands_print_what_the_document_says(tmp_path):

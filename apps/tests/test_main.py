@@ -88,12 +88,12 @@ def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_fi
 def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path):
     assert headway("controller", "--config", str(config), "--check") == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == [config.name]
-    store = Database(f"sqlite:///{tmp_path}/headway.db")
-    store.open()
+    database = Database(f"sqlite:///{tmp_path}/headway.db")
+    database.open()
     try:
         code, said = headway("controller", "--config", str(config), "--check")
     finally:
-        store.close()
+        database.close()
     assert (code, "in use by process" in said) == (1, True), said
 
 

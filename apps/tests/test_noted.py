@@ -31,14 +31,14 @@ def url(tmp_path):
 @pytest.fixture
 def site(url):
     """A site whose circuit is bought."""
-    site = FakeSite(chile_illinois(), standing=(), store=url, lead_us={CIRCUIT: 0})
+    site = FakeSite(chile_illinois(), standing=(), database=url, lead_us={CIRCUIT: 0})
     yield site
-    site.store.close()
+    site.database.close()
 
 
 def rows(site):
     """What is remembered: kind, id, who, old and new."""
-    found = [row.change for row in site.store.changes(ChangeQuery(limit=100))]
+    found = [row.change for row in site.database.changes(ChangeQuery(limit=100))]
     return [(c.kind, c.id, c.who, c.old and json.loads(c.old), json.loads(c.new)) for c in found]
 
 
@@ -61,7 +61,7 @@ def test_a_purchase_is_remembered_from_its_making_to_its_end_in_the_chain(site, 
     assert made == ("purchase.asked", "p1", "controller", None, whole | {"state": "asked"})
     assert up == ("purchase.up", "p1", "controller", {"state": "asked"}, {"state": "up"})
     assert forgotten == ("purchase.forgotten", "p1", "controller", whole | {"state": "up"}, {})
-    assert site.store.load().purchases == ()
+    assert site.database.load().purchases == ()
     assert verified(url).fault is None
 
 

@@ -1,4 +1,4 @@
-"""Announcements as the store has them: JSON, in which what they book has its name. Pure."""
+"""Announcements as the database has them: JSON, in which what they book has its name. Pure."""
 
 import json
 

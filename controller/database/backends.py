@@ -211,7 +211,7 @@ class Sqlite:
         with contextlib.ExitStack() as undo:
             file = undo.enter_context(open(path, "a+", opener=_private))
             try:
-                # flock, not lockf: that one would let a second store of this very process pass.
+                # flock, not lockf: that one would let a second database of this very process pass.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)

@@ -1,4 +1,4 @@
-"""Backups: every row of the store as lines of JSON, the same for SQLite and PostgreSQL; and back into an empty store.
+"""Backups: every row as a line of JSON, the same for SQLite and PostgreSQL; and back into an empty database.
 
 The first line says what follows, the last how many rows there were: a file that was cut short is not restored.
 """
@@ -27,7 +27,7 @@ class BackupCount:
     """What a backup has.
 
     Attributes:
-        shown: the store's URL, without password.
+        shown: the database's URL, without password.
         rows: by table.
     """
 
@@ -36,10 +36,10 @@ class BackupCount:
 
 
 def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
-    """Yield the lines of a backup, as the store was at one moment. A controller may go on with it meanwhile.
+    """Yield the lines of a backup, as the database was at one moment. A controller may go on with it meanwhile.
 
     Args:
-        url: the store's.
+        url: the database's.
         rows: is told how many there were of each table.
 
     Raises:
@@ -53,7 +53,7 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
             with connection.begin():
                 schema = revision(connection)
                 if schema is None:
-                    raise DatabaseFailed(source.shown, "there is no store of a controller in it")
+                    raise DatabaseFailed(source.shown, "there is no database of a controller in it")
                 yield _line({"headway_backup": FORMAT, "schema": schema, "written_by": __version__})
                 for table in _tables(connection):
                     found = connection.execute(select(table))
@@ -70,13 +70,13 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
 
 
 def restore(url: str, lines: Iterable[str]) -> BackupCount:
-    """Put a backup into an empty store, all of it or nothing, and bring its schema up to date.
+    """Put a backup into an empty database, all of it or nothing, and bring its schema up to date.
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
         DatabaseBusy: a controller is using it.
         DatabaseNewer: a newer Headway has written the backup.
-        NotRestorable: the store is not empty, or this is not a whole backup.
+        NotRestorable: the database is not empty, or this is not a whole backup.
         DatabaseFailed: it cannot be written.
     """
     target = backend(url)
@@ -98,10 +98,10 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
 def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[str, int]:
     head = _read(next(lines, ""))
     if head.get("headway_backup") != FORMAT or not isinstance(head.get("schema"), str):
-        raise NotRestorable("this is no backup of a store")
+        raise NotRestorable("this is no backup of a database")
     for table in _tables(connection):
         if table.name != META.name and connection.execute(select(func.count()).select_from(table)).scalar():
-            raise NotRestorable(f"{shown} is not empty: a backup is restored into an empty store only")
+            raise NotRestorable(f"{shown} is not empty: a backup is restored into an empty database only")
     for table in _tables(connection):
         table.drop(connection)
     connection.execute(text(f"DROP TABLE IF EXISTS {VERSION_TABLE}"))
@@ -116,7 +116,7 @@ def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[
             told = said["rows"]
             break
         if said.get("table") not in tables:
-            raise NotRestorable(f"{said.get('table')} is no table of a store with schema {head['schema']}")
+            raise NotRestorable(f"{said.get('table')} is no table of a database with schema {head['schema']}")
         if said["table"] != of or len(waiting) == _AT_ONCE:
             _put(connection, tables.get(of), waiting)
             of, waiting = said["table"], []
@@ -149,7 +149,7 @@ def _read(line: str) -> dict[str, Any]:
     try:
         said = json.loads(line)
     except ValueError:
-        raise NotRestorable("this is no backup of a store, or not a whole one") from None
+        raise NotRestorable("this is no backup of a database, or not a whole one") from None
     if not isinstance(said, dict):
-        raise NotRestorable("this is no backup of a store")
+        raise NotRestorable("this is no backup of a database")
     return said

@@ -1,4 +1,4 @@
-"""The calendar's time as the store has it: JSON. Pure."""
+"""The calendar's time as the database has it: JSON. Pure."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""The store: saves wait in a queue, one thread writes all that waits in one transaction, then all of them are told.
+"""The database: saves wait in a queue, one thread writes all that waits in one transaction, then all of them are told.
 
 Another thread watches the first: a database that hangs fails what waits for it.
 """
@@ -132,9 +132,9 @@ class Database(Questions):
                 raise DatabaseFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why, self._stands_by = "", False
-        self._writer = threading.Thread(target=self._run, name="store", daemon=True)
+        self._writer = threading.Thread(target=self._run, name="database", daemon=True)
         self._writer.start()
-        threading.Thread(target=self._watch, name="store watch", daemon=True).start()
+        threading.Thread(target=self._watch, name="database watch", daemon=True).start()
 
     @property
     def term(self) -> int:
@@ -205,7 +205,7 @@ class Database(Questions):
                 answer.set_exception(error)
             self._late = ""
 
-        threading.Thread(target=asks, name="store reader", daemon=True).start()
+        threading.Thread(target=asks, name="database reader", daemon=True).start()
         try:
             return answer.result(READ_WITHIN_S)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""Announcements that have ended as the store has them, and the questions about them."""
+"""Announcements that have ended as the database has them, and the questions about them."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a store is asked for: what has ended, and what is remembered of changes."""
+"""What a database is asked for: what has ended, and what is remembered of changes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Questions(ABC):
-    """A store as who only reads it knows it. Each question reads a bounded number of rows."""
+    """A database as who only reads it knows it. Each question reads a bounded number of rows."""
 
     @abstractmethod
     def asked(self, question: Callable[[Connection], T]) -> T:

@@ -46,7 +46,7 @@ DatabaseSection = Annotated[_Database, BeforeValidator(_with_keys)]
 
 
 class DatabasePart(Section):
-    """A configuration of which only the store is looked at."""
+    """A configuration of which only the database is looked at."""
 
     store: DatabaseSection = Field(default_factory=dict, validate_default=True)
 
@@ -99,14 +99,14 @@ class PairSettings:
     others: tuple[str, ...] = ()
 
 
-def pair_settings(section: PairSection | None, store: DatabaseSettings, problems: Problems) -> PairSettings | None:
+def pair_settings(section: PairSection | None, database: DatabaseSettings, problems: Problems) -> PairSettings | None:
     """Return the settings; None if the controller is alone."""
     if section is None:
         return None
     _check_address(section.address, problems.at("address"))
     for number, other in enumerate(section.others):
         _check_address(other, problems.at(f"others[{number}]"))
-    if not store.url.startswith("postgresql"):
+    if not database.url.startswith("postgresql"):
         problems.add("several controllers need PostgreSQL: say store: postgresql://USER:PASSWORD@HOST/DATABASE")
     return PairSettings(section.address.rstrip("/"), section.ttl, tuple(one.rstrip("/") for one in section.others))
 

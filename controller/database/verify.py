@@ -23,7 +23,7 @@ def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
     """Return what a look along the chain has found, as everything was at one moment.
 
     Args:
-        url: the store's.
+        url: the database's.
         noted: a row as somebody else has noted it, if it must be in the chain: all of which could be made anew.
 
     Raises:
@@ -36,7 +36,7 @@ def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
         try:
             with connection.begin():
                 if revision(connection) is None:
-                    raise DatabaseFailed(source.shown, "there is no store of a controller in it")
+                    raise DatabaseFailed(source.shown, "there is no database of a controller in it")
                 return _checked(connection, noted)
         finally:
             source.drop(connection)

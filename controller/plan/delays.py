@@ -130,8 +130,8 @@ class MeasuredDelays:
     Attributes:
         measured: by circuit.
         looks: by circuit, what was seen lately.
-        is_saved: whether the store has been given all that was measured.
-        refused: what the store has and was refused, so that this is said once.
+        is_saved: whether the database has been given all that was measured.
+        refused: what the database has and was refused, so that this is said once.
     """
 
     measured: Mapping[str, MeasuredDelay] = field(default_factory=dict)

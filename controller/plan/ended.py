@@ -188,7 +188,7 @@ class Ended:
         return self._used.get(key)
 
     def forget_old(self, now_us: int) -> None:
-        """Forget what is to be read from the store from now on, and keys that nobody asks for any more."""
+        """Forget what is to be read from the database from now on, and keys that nobody asks for any more."""
         self.lately = {
             number: ended
             for number, ended in self.lately.items()

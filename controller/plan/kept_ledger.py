@@ -25,7 +25,7 @@ class LedgerPart:
         reservations: by name, as they are now.
         announcements: by name, as they are now; None for one that is gone.
         ended: announcements that have ended, by number, as they are now.
-        before: the reservations as they were in the part before, or in the store; None for a new one.
+        before: the reservations as they were in the part before, or in the database; None for a new one.
         announcements_before: likewise.
         ended_before: likewise; None for one that has ended now.
     """
@@ -103,14 +103,14 @@ class KeptLedger(Ledger):
                 self._leaves(known)
 
     def _leaves(self, ended: Reservation) -> None:
-        """Let go of a reservation that has ended and is saved so; it is read from the store from now on."""
+        """Let go of a reservation that has ended and is saved so; it is read from the database from now on."""
         del self.reservations[ended.reservation_id]
         self._due.drop(ended.reservation_id)
         self.left[ended.state] += 1
         self.left_with_key += self._by_key.pop(ended.key, None) is not None
 
     def is_undecided(self, name: str) -> bool:
-        """Return whether a reservation has a decision that is on its way to the store."""
+        """Return whether a reservation has a decision that is on its way to the database."""
         return name in self._unsaved.undecided()
 
     def shown(self) -> Mapping[str, Reservation]:

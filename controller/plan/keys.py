@@ -1,6 +1,6 @@
 """What the plan's tables are keyed by: a class's share of a link, what else can be booked, a flow; and their text.
 
-A link's direction itself is a :class:`topology.network.Hop`. These are values; text only in JSON, logs and the store.
+A link's direction itself is a :class:`topology.network.Hop`. These are values; text in JSON, logs and the database.
 """
 
 from typing import NamedTuple, NewType
@@ -58,7 +58,7 @@ _POOL, _STORE = "reservation ", "store:"
 
 
 def resource_of(text: str) -> Resource:
-    """Return the resource of which this is the text, as the store has it.
+    """Return the resource of which this is the text, as the database has it.
 
     >>> [resource_of(text) for text in ("ls1->ch1", "reservation night")]
     [Hop(tail='ls1', head='ch1'), Pool(reservation_id='night')]

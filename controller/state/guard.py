@@ -29,7 +29,7 @@ class NotHeld(Exception):
 class GuardedState:
     """All that changes. Whoever reads or replaces it holds ``changed``; who does not is stopped by :class:`NotHeld`.
 
-    ``halted`` is of the same lock, for threads that wait for the end, or for the store to fail, and for nothing else:
+    ``halted`` is of the same lock, for threads that wait for the end or for the database to fail, for nothing else:
     what agents say does not wake them. None of its methods blocks. ``site``, the clocks and ``events`` need no lock;
     ``site`` is replaced, by another that differs in measured delays alone.
     """

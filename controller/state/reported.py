@@ -1,4 +1,4 @@
-"""What was reported from below: by hosts, by switches, and by the store."""
+"""What was reported from below: by hosts, by switches, and by the database."""
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
@@ -257,7 +257,7 @@ class Reported:
         doubts: how often it was learnt that the switches may not hold what was installed.
         switches_back: dpids of those to be audited at once.
         calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
-        store_error: why the database does not save: nothing is promised until it was read anew.
+        database_error: why the database does not save: nothing is promised until it was read anew.
         providers: by circuit that is bought at need, what is wrong with its provider; nothing of those that do well.
         delays: what was measured of circuits whose delay is not known.
     """
@@ -269,7 +269,7 @@ class Reported:
     alarms: Mapping[str, tuple[PlaceAlarm, ...]] = field(default_factory=dict)
     doubts: int = 0
     switches_back: frozenset[int] = frozenset()
-    store_error: str = ""
+    database_error: str = ""
     calendar_off_us: int = 0
     providers: Mapping[str, ProviderTrouble] = field(default_factory=dict)
     delays: MeasuredDelays = field(default_factory=MeasuredDelays)

@@ -17,7 +17,7 @@ class Wished:
 
     Attributes:
         ledger: reservations, announcements and their calendar.
-        restored: how often the ledger was read from the store.
+        restored: how often the ledger was read from the database.
         purchases: by circuit that is bought at need, what is bought, by name.
         rebuilding: purchases that are up and change their rate: what they carry meanwhile.
     """

@@ -1,4 +1,4 @@
-"""What a backup keeps to, whatever database is behind the store: a class of tests for each kind to inherit."""
+"""What a backup keeps to, whatever database is behind the database: a class of tests for each kind to inherit."""
 
 import json
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ from controller.tests.past_contract import done, of
 class BackupContract:
     """Needs a fixture ``url``: an empty database."""
 
-    def test_a_backup_of_a_store_in_use_is_restored_into_another_and_back(self, url, tmp_path):
+    def test_a_backup_of_a_database_in_use_is_restored_into_another_and_back(self, url, tmp_path):
         first = replace(reservation(1), description="\x00 \ud800 \\ é")
         bought = PurchaseRow("c", "p", 1, 2, 2**62, "active")
         time, other = SavedTime("boot", 1, 2), f"sqlite:///{tmp_path}/other.db"
-        with opened(url) as store:
-            done(store, Changes((first, reservation(2)), (("a", '{"x": 1}'),), (bought,), time=time))
-            saved = store.load()
-            lines = backed_up(url, {})  # while the store is open
+        with opened(url) as database:
+            done(database, Changes((first, reservation(2)), (("a", '{"x": 1}'),), (bought,), time=time))
+            saved = database.load()
+            lines = backed_up(url, {})  # while the database is open
             head = next(lines), next(lines)
-            done(store, of(reservation(3)))  # after the moment that the backup is of
+            done(database, of(reservation(3)))  # after the moment that the backup is of
             assert restore(other, (*head, *lines)).rows["reservations"] == 2
         with opened(other) as there:
             assert (there.load(), there.time()) == (saved, time)
@@ -44,8 +44,8 @@ class BackupContract:
             assert back.load() == saved
 
     def test_a_backup_that_is_cut_short_restores_nothing(self, url):
-        with opened(url) as store:
-            done(store, of(reservation(1), reservation(2)))
+        with opened(url) as database:
+            done(database, of(reservation(1), reservation(2)))
         lines = list(backed_up(url, {}))
         emptied(url)
         for wrong in (lines[:-1], lines[:2], [], ["x\n"], [lines[0], '{"table": "passwd", "row": {}}', lines[-1]]):
@@ -63,14 +63,14 @@ class BackupContract:
         with opened(url) as there:
             assert there.load().announcements == {"a": "{}"}
 
-    def test_nothing_is_no_store(self, tmp_path):
+    def test_nothing_is_no_database(self, tmp_path):
         with pytest.raises(DatabaseFailed, match="no such file"):
             list(backed_up(f"sqlite:///{tmp_path}/none.db", {}))
 
 
 @contextmanager
 def opened(url: str) -> Iterator[Database]:
-    """A store, open."""
+    """A database, open."""
     one = Database(url)
     try:
         one.open()
@@ -80,7 +80,7 @@ def opened(url: str) -> Iterator[Database]:
 
 
 def emptied(url: str) -> None:
-    """Leave the tables of a store, without rows."""
+    """Leave the tables of a database, without rows."""
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         for table in METADATA.sorted_tables:

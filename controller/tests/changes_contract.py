@@ -1,4 +1,4 @@
-"""What every store keeps to about what is remembered of changes; a part of the whole contract."""
+"""What every database keeps to about what is remembered of changes; a part of the whole contract."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,11 +47,11 @@ def tool(url: str) -> Iterator[sa.Connection]:
 class ChangesContract:
     """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
-    def test_a_change_is_remembered_with_who_has_asked_for_it_and_what_was_before(self, store, url):
+    def test_a_change_is_remembered_with_who_has_asked_for_it_and_what_was_before(self, database, url):
         held = replace(reservation(1), state=ReservationState.HELD, description="\ud800 \\ \x00")
-        done(store, recorded(held))
-        done(store, recorded(replace(held, state=ReservationState.COMMITTED, version=1), held))
-        first, second = store.changes(ALL)
+        done(database, recorded(held))
+        done(database, recorded(replace(held, state=ReservationState.COMMITTED, version=1), held))
+        first, second = database.changes(ALL)
         assert (first.number, first.change.kind, first.change.old) == (1, "reservation.held", None)
         assert (second.number, second.change.kind, second.change.id) == (2, "reservation.committed", "r1")
         assert (second.change.who, second.change.address, second.change.at_us) == ("token:ana", "192.0.2.7", 1)
@@ -61,66 +61,66 @@ class ChangesContract:
         )
         assert verdict(url) is None  # while a controller has it
 
-    def test_saves_written_together_are_all_remembered_in_their_order(self, store, url):
+    def test_saves_written_together_are_all_remembered_in_their_order(self, database, url):
         versions = [replace(reservation(1), version=version) for version in range(300)]
         before = [None, *versions]
-        waiting = [store.save(recorded(now, was)) for was, now in zip(before, versions, strict=False)]
+        waiting = [database.save(recorded(now, was)) for was, now in zip(before, versions, strict=False)]
         waiting[-1].result(ACK_S)
-        assert [row.change.new.startswith(f'{{"version":{n}') for n, row in enumerate(store.changes(ALL))] == [
+        assert [row.change.new.startswith(f'{{"version":{n}') for n, row in enumerate(database.changes(ALL))] == [
             True
         ] * 300
         assert verdict(url) is None
 
-    def test_a_save_that_fails_leaves_no_row_and_the_chain_goes_on(self, store, url):
-        done(store, recorded(reservation(1)))
+    def test_a_save_that_fails_leaves_no_row_and_the_chain_goes_on(self, database, url):
+        done(database, recorded(reservation(1)))
         with pytest.raises(DatabaseFailed):
-            done(store, recorded(replace(reservation(2), rate_bps=2**63)))
-        store.load()
-        assert [row.change.id for row in store.changes(ALL)] == ["r1"]
-        done(store, recorded(reservation(3)))
-        assert [(row.number, row.change.id) for row in store.changes(ALL)] == [(1, "r1"), (2, "r3")]
+            done(database, recorded(replace(reservation(2), rate_bps=2**63)))
+        database.load()
+        assert [row.change.id for row in database.changes(ALL)] == ["r1"]
+        done(database, recorded(reservation(3)))
+        assert [(row.number, row.change.id) for row in database.changes(ALL)] == [(1, "r1"), (2, "r3")]
         assert verdict(url) is None
 
-    def test_what_is_remembered_and_cannot_be_written_takes_the_change_with_it(self, store):
+    def test_what_is_remembered_and_cannot_be_written_takes_the_change_with_it(self, database):
         with pytest.raises(DatabaseFailed):
-            done(store, replace(recorded(reservation(1)), record=SaveRecord(ANA, 0, ((None, too_late()),))))
-        assert store.load().reservations == ()
-        assert store.changes(ALL) == ()
+            done(database, replace(recorded(reservation(1)), record=SaveRecord(ANA, 0, ((None, too_late()),))))
+        assert database.load().reservations == ()
+        assert database.changes(ALL) == ()
 
-    def test_what_a_broken_database_refuses_is_neither_there_nor_remembered(self, store, url, broken):
-        done(store, recorded(reservation(1)))
+    def test_what_a_broken_database_refuses_is_neither_there_nor_remembered(self, database, url, broken):
+        done(database, recorded(reservation(1)))
         with broken():
-            futures = [store.save(recorded(reservation(n))) for n in range(2, 200)]
+            futures = [database.save(recorded(reservation(n))) for n in range(2, 200)]
             assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in futures)
-        assert [r.reservation_id for r in store.load().reservations] == ["r1"]
-        assert [row.change.id for row in store.changes(ALL)] == ["r1"]
-        done(store, recorded(reservation(2)))
+        assert [r.reservation_id for r in database.load().reservations] == ["r1"]
+        assert [row.change.id for row in database.changes(ALL)] == ["r1"]
+        done(database, recorded(reservation(2)))
         assert verdict(url) is None
 
-    def test_changes_are_asked_for_by_id_by_whom_since_when_and_in_pages(self, store):
+    def test_changes_are_asked_for_by_id_by_whom_since_when_and_in_pages(self, database):
         for n in range(1, 11):
-            done(store, recorded(reservation(n), asker=ANA if n % 2 else CONTROLLER))
-        assert [row.number for row in store.changes(ChangeQuery(after=3, limit=4))] == [4, 5, 6, 7]
-        assert [row.number for row in store.changes(replace(ALL, who="controller", after=5))] == [6, 8, 10]
-        assert [row.number for row in store.changes(replace(ALL, id="r7"))] == [7]
-        assert [row.number for row in store.changes(replace(ALL, since_us=9))] == [9, 10]
-        assert [row.number for row in store.changes(replace(ALL, since_us=3, who="token:ana", after=5))] == [7, 9]
-        assert store.changes(replace(ALL, since_us=11)) == store.changes(replace(ALL, id="r11")) == ()
+            done(database, recorded(reservation(n), asker=ANA if n % 2 else CONTROLLER))
+        assert [row.number for row in database.changes(ChangeQuery(after=3, limit=4))] == [4, 5, 6, 7]
+        assert [row.number for row in database.changes(replace(ALL, who="controller", after=5))] == [6, 8, 10]
+        assert [row.number for row in database.changes(replace(ALL, id="r7"))] == [7]
+        assert [row.number for row in database.changes(replace(ALL, since_us=9))] == [9, 10]
+        assert [row.number for row in database.changes(replace(ALL, since_us=3, who="token:ana", after=5))] == [7, 9]
+        assert database.changes(replace(ALL, since_us=11)) == database.changes(replace(ALL, id="r11")) == ()
 
-    def test_the_oldest_are_forgotten_and_the_rest_can_be_verified(self, store, url):
+    def test_the_oldest_are_forgotten_and_the_rest_can_be_verified(self, database, url):
         for n in range(1, 11):
-            done(store, recorded(reservation(n)))
-        rows = store.changes(ALL)
-        assert store.forget_changes(6, 3) == 3
-        assert store.forget_changes(6, 100) == 2
-        assert store.forget_changes(6, 100) == 0
-        assert store.forget(EndedKind.RESERVATION, 100, 100) == 0
-        assert [row.number for row in store.changes(ALL)] == [6, 7, 8, 9, 10]
+            done(database, recorded(reservation(n)))
+        rows = database.changes(ALL)
+        assert database.forget_changes(6, 3) == 3
+        assert database.forget_changes(6, 100) == 2
+        assert database.forget_changes(6, 100) == 0
+        assert database.forget(EndedKind.RESERVATION, 100, 100) == 0
+        assert [row.number for row in database.changes(ALL)] == [6, 7, 8, 9, 10]
         assert verdict(url) is verdict(url, rows[4].end) is None
         assert verdict(url, rows[3].end) == 4  # it is forgotten
-        assert store.forget_changes(100, 100) == 5
+        assert database.forget_changes(100, 100) == 5
         assert (verdict(url), verified(url).rows, verified(url).end) == (None, 0, rows[9].end)
-        store.close()
+        database.close()
         again = Database(url)
         again.open()
         done(again, recorded(reservation(11)))
@@ -128,11 +128,11 @@ class ChangesContract:
         assert verdict(url) is None
         again.close()
 
-    def test_a_row_that_is_there_cannot_be_altered(self, store, url):
-        done(store, recorded(reservation(1)))
+    def test_a_row_that_is_there_cannot_be_altered(self, database, url):
+        done(database, recorded(reservation(1)))
         with pytest.raises(sa.exc.DBAPIError, match="appended only"), tool(url) as connection:
             connection.execute(sa.text("UPDATE changes SET who = 'nobody'"))
-        assert [row.change.who for row in store.changes(ALL)] == ["token:ana"]
+        assert [row.change.who for row in database.changes(ALL)] == ["token:ana"]
 
     @pytest.mark.parametrize(
         ("tampered", "wrong"),
@@ -151,20 +151,20 @@ class ChangesContract:
             ("UPDATE changes SET hash = '0' WHERE number = 4", 4),
         ],
     )
-    def test_what_somebody_does_to_the_table_is_found_and_where(self, store, url, tampered, wrong):
+    def test_what_somebody_does_to_the_table_is_found_and_where(self, database, url, tampered, wrong):
         for n in range(1, 6):
-            done(store, recorded(reservation(n)))
+            done(database, recorded(reservation(n)))
         assert verdict(url) is None
         with tool(url) as connection:
             connection.execute(sa.text(f"DROP TRIGGER changes_appended_only{_on(connection)}"))
             connection.execute(sa.text(tampered))
         assert verdict(url) == wrong
 
-    def test_a_chain_that_was_made_anew_is_found_by_who_has_noted_a_row(self, store, url, tmp_path):
+    def test_a_chain_that_was_made_anew_is_found_by_who_has_noted_a_row(self, database, url, tmp_path):
         for n in range(1, 6):
-            done(store, recorded(reservation(n)))
-        noted = store.changes(ALL)[2].end
-        assert store.last_change() == store.changes(ALL)[4].end
+            done(database, recorded(reservation(n)))
+        noted = database.changes(ALL)[2].end
+        assert database.last_change() == database.changes(ALL)[4].end
         other = f"sqlite:///{tmp_path}/anew.db"
         anew = Database(other)
         anew.open()
@@ -179,14 +179,14 @@ class ChangesContract:
         with tool(url) as connection:
             migrate(connection, url, to="0004")
             connection.execute(sa.insert(RESERVATIONS), [ownerless_row(reservation(n)) for n in (1, 2)])
-        store = Database(url)
-        store.open()
-        assert store.load().reservations == (reservation(1), reservation(2))
-        assert (store.changes(ALL), store.last_change(), verdict(url)) == ((), BEGINNING, None)
-        done(store, recorded(replace(reservation(1), version=1), reservation(1)))
-        assert [row.number for row in store.changes(ALL)] == [1]
+        database = Database(url)
+        database.open()
+        assert database.load().reservations == (reservation(1), reservation(2))
+        assert (database.changes(ALL), database.last_change(), verdict(url)) == ((), BEGINNING, None)
+        done(database, recorded(replace(reservation(1), version=1), reservation(1)))
+        assert [row.number for row in database.changes(ALL)] == [1]
         assert verdict(url) is None
-        store.close()
+        database.close()
 
 
 def too_late() -> Reservation:

@@ -38,21 +38,21 @@ def reservation(number: int) -> Reservation:
     )
 
 
-def save_for_ever(store: Database, numbers: itertools.count) -> None:
+def save_for_ever(database: Database, numbers: itertools.count) -> None:
     """Print a name only once it is safe; one write a line, so that lines of threads do not mix."""
     for number in numbers:
         new = reservation(number)
-        store.save(Changes(reservations=(new,))).result()
+        database.save(Changes(reservations=(new,))).result()
         os.write(1, f"{new.reservation_id}\n".encode())
 
 
 def main(url: str) -> None:
     """Run until killed; standard output is for what was acknowledged alone."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    store = Database(url)
-    store.open()
+    database = Database(url)
+    database.open()
     for first in range(THREADS):
-        threading.Thread(target=save_for_ever, args=(store, itertools.count(first, THREADS))).start()
+        threading.Thread(target=save_for_ever, args=(database, itertools.count(first, THREADS))).start()
 
 
 if __name__ == "__main__":

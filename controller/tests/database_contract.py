@@ -1,4 +1,4 @@
-"""What every store keeps to, whatever database is behind it: a class of tests for each kind of database to inherit."""
+"""What a database keeps to, of whatever kind it is: a class of tests for each kind to inherit."""
 
 import itertools
 import subprocess
@@ -100,29 +100,29 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
         raise NotImplementedError
 
     @pytest.fixture
-    def broken(self, store: Database) -> Broken:
+    def broken(self, database: Database) -> Broken:
         """What makes it impossible to write the database, as long as its context lasts."""
         raise NotImplementedError
 
     @pytest.fixture
-    def store(self, url: str) -> Iterator[Database]:
-        """A store on it."""
-        store = Database(url, save_within_s=ACK_S)
-        store.open()
-        yield store
-        store.close()
+    def database(self, url: str) -> Iterator[Database]:
+        """A database on it."""
+        database = Database(url, save_within_s=ACK_S)
+        database.open()
+        yield database
+        database.close()
 
     @pytest.fixture
-    def engine(self, store: Database, url: str) -> Iterator[sa.Engine]:
-        """Another way into the database of the store, which is closed: somebody with a database tool."""
-        store.close()
+    def engine(self, database: Database, url: str) -> Iterator[sa.Engine]:
+        """Another way into the database of the database, which is closed: somebody with a database tool."""
+        database.close()
         engine = sa.create_engine(url, poolclass=sa.NullPool)
         yield engine
         engine.dispose()
 
     # What is saved is loaded.
 
-    def test_what_was_saved_is_loaded_equal(self, store):
+    def test_what_was_saved_is_loaded_equal(self, database):
         numbers = itertools.count()
 
         @settings(max_examples=60, deadline=None)
@@ -134,175 +134,177 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
                 for i, r in enumerate(some)
             ]
             by_name = {p.name: p for p in bought}
-            done(store, Changes(tuple(mine), tuple(announced.items()), tuple(by_name.values())))
-            saved = store.load()
+            done(database, Changes(tuple(mine), tuple(announced.items()), tuple(by_name.values())))
+            saved = database.load()
             live = {r.reservation_id: r for r in saved.reservations}
             for r in mine:
                 assert live.get(r.reservation_id) == (None if r.state in ENDED else r)
-                assert store.past_one(r.reservation_id) == (r if r.state in ENDED else None)
+                assert database.past_one(r.reservation_id) == (r if r.state in ENDED else None)
             assert saved.announcements.items() >= announced.items()
             assert {p.name: p for p in saved.purchases}.items() >= by_name.items()
 
         round_trip()
 
-    def test_it_outlives_the_store(self, store, url):
-        done(store, Changes((reservation(1),), (("a", "{}"),), (PurchaseRow("c", "p", 0, 1, 2, "up"),)))
-        saved = store.load()
-        store.close()
+    def test_it_outlives_the_database(self, database, url):
+        done(database, Changes((reservation(1),), (("a", "{}"),), (PurchaseRow("c", "p", 0, 1, 2, "up"),)))
+        saved = database.load()
+        database.close()
         again = Database(url)
         again.open()
         assert again.load() == saved
         assert (len(saved.reservations), saved.announcements, len(saved.purchases)) == (1, {"a": "{}"}, 1)
         again.close()
 
-    def test_the_time_that_was_saved_last_outlives_the_store(self, store, url):
-        assert store.time() is None
+    def test_the_time_that_was_saved_last_outlives_the_database(self, database, url):
+        assert database.time() is None
         times = [SavedTime("boot", calendar_us, 5) for calendar_us in (1, 3, 2)]
-        done(store, Changes(time=times[0]))
-        for saved in [store.save(Changes(time=time)) for time in times[1:]]:
+        done(database, Changes(time=times[0]))
+        for saved in [database.save(Changes(time=time)) for time in times[1:]]:
             saved.result(10)
-        assert store.time() == times[-1]
-        store.close()
+        assert database.time() == times[-1]
+        database.close()
         again = Database(url)
         again.open()
         assert again.time() == times[-1]
         again.close()
 
-    def test_reservations_come_in_the_order_of_their_creation(self, store):
-        done(store, of(*(reservation(n) for n in (10, 9, 2, 100))))
-        assert [r.sequence for r in store.load().reservations] == [2, 9, 10, 100]
+    def test_reservations_come_in_the_order_of_their_creation(self, database):
+        done(database, of(*(reservation(n) for n in (10, 9, 2, 100))))
+        assert [r.sequence for r in database.load().reservations] == [2, 9, 10, 100]
 
-    def test_of_two_versions_saved_together_the_later_one_wins(self, store):
-        done(store, of(reservation(1), replace(reservation(1), version=2)))
-        assert [r.version for r in store.load().reservations] == [2]
+    def test_of_two_versions_saved_together_the_later_one_wins(self, database):
+        done(database, of(reservation(1), replace(reservation(1), version=2)))
+        assert [r.version for r in database.load().reservations] == [2]
 
-    def test_of_many_versions_the_last_one_saved_wins(self, store):
+    def test_of_many_versions_the_last_one_saved_wins(self, database):
         for version in range(500):
-            last = store.save(of(replace(reservation(1), version=version)))
+            last = database.save(of(replace(reservation(1), version=version)))
         last.result(ACK_S)
-        assert [r.version for r in store.load().reservations] == [499]
+        assert [r.version for r in database.load().reservations] == [499]
 
-    def test_what_is_gone_is_gone(self, store):
+    def test_what_is_gone_is_gone(self, database):
         purchase = PurchaseRow("chile-illinois", "p", 0, 1, 2, "up")
-        done(store, Changes(announcements=(("a", "1"), ("b", "2")), purchases=(purchase, replace(purchase, name="q"))))
-        done(store, Changes(announcements=(("a", None),), purchases_gone=("p",)))
-        saved = store.load()
+        done(
+            database, Changes(announcements=(("a", "1"), ("b", "2")), purchases=(purchase, replace(purchase, name="q")))
+        )
+        done(database, Changes(announcements=(("a", None),), purchases_gone=("p",)))
+        saved = database.load()
         assert (saved.announcements, [p.name for p in saved.purchases]) == ({"b": "2"}, ["q"])
 
-    def test_what_comes_back_after_it_was_gone_is_there(self, store):
+    def test_what_comes_back_after_it_was_gone_is_there(self, database):
         purchase = PurchaseRow("chile-illinois", "p", 0, 1, 2, "up")
-        store.save(Changes(announcements=(("a", None),), purchases_gone=("p",)))
-        done(store, Changes(announcements=(("a", "1"),), purchases=(purchase,)))
-        saved = store.load()
+        database.save(Changes(announcements=(("a", None),), purchases_gone=("p",)))
+        done(database, Changes(announcements=(("a", "1"),), purchases=(purchase,)))
+        saved = database.load()
         assert (saved.announcements, saved.purchases) == ({"a": "1"}, (purchase,))
 
-    def test_many_can_go_at_once(self, store):
-        done(store, Changes(announcements=tuple((str(n), "{}") for n in range(70_000))))
-        done(store, Changes(announcements=tuple((str(n), None) for n in range(70_000))))
-        assert store.load().announcements == {}
+    def test_many_can_go_at_once(self, database):
+        done(database, Changes(announcements=tuple((str(n), "{}") for n in range(70_000))))
+        done(database, Changes(announcements=tuple((str(n), None) for n in range(70_000))))
+        assert database.load().announcements == {}
 
     # Who waits for what.
 
-    def test_whoever_saves_nothing_waits_for_what_was_saved_before(self, store):
-        before = [store.save(of(reservation(n))) for n in range(300)]
-        done(store, Changes())
+    def test_whoever_saves_nothing_waits_for_what_was_saved_before(self, database):
+        before = [database.save(of(reservation(n))) for n in range(300)]
+        done(database, Changes())
         assert all(future.done() for future in before)
 
-    def test_load_has_all_that_was_saved_before_even_if_nobody_can_be_told_yet(self, store):
+    def test_load_has_all_that_was_saved_before_even_if_nobody_can_be_told_yet(self, database):
         lock, told = threading.RLock(), []
         with lock:
             for n in range(200):
-                store.save(of(reservation(n))).add_done_callback(
+                database.save(of(reservation(n))).add_done_callback(
                     lambda _: (lock.acquire(), told.append(1), lock.release())
                 )
-            assert len(store.load().reservations) == 200
-        done(store, Changes())
+            assert len(database.load().reservations) == 200
+        done(database, Changes())
         assert len(told) == 200
 
-    def test_many_threads_find_all_they_saved(self, store):
+    def test_many_threads_find_all_they_saved(self, database):
         def work(first):
             for n in range(first, first + 50):
-                done(store, of(reservation(n)))
+                done(database, of(reservation(n)))
 
         threads = [threading.Thread(target=work, args=(first,)) for first in range(0, 800, 50)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [r.sequence for r in store.load().reservations] == list(range(800))
+        assert [r.sequence for r in database.load().reservations] == list(range(800))
 
-    def test_a_save_cannot_be_cancelled(self, store):
-        future = store.save(of(reservation(1)))
+    def test_a_save_cannot_be_cancelled(self, database):
+        future = database.save(of(reservation(1)))
         assert not future.cancel()
         future.result(ACK_S)
 
-    def test_close_writes_what_waits_and_refuses_what_comes_after(self, store, url):
-        waiting = [store.save(of(reservation(n))) for n in range(300)]
-        store.close()
+    def test_close_writes_what_waits_and_refuses_what_comes_after(self, database, url):
+        waiting = [database.save(of(reservation(n))) for n in range(300)]
+        database.close()
         assert all(future.exception(0) is None for future in waiting)
         with pytest.raises(DatabaseFailed, match="it is closed"):
-            done(store, of(reservation(999)))
+            done(database, of(reservation(999)))
         with pytest.raises(DatabaseFailed, match="it is closed"):
-            store.load()
+            database.load()
         again = Database(url)
         again.open()
         assert len(again.load().reservations) == 300
         again.close()
 
     def test_nothing_is_saved_or_loaded_before_it_is_open(self, url):
-        store = Database(url)
+        database = Database(url)
         with pytest.raises(DatabaseFailed, match="it is not open"):
-            done(store, of(reservation(1)))
+            done(database, of(reservation(1)))
         with pytest.raises(DatabaseFailed, match="it is not open"):
-            store.load()
+            database.load()
 
     # Failures.
 
-    def test_a_batch_is_written_whole_or_not_at_all(self, store):
+    def test_a_batch_is_written_whole_or_not_at_all(self, database):
         with pytest.raises(DatabaseFailed):
-            done(store, of(reservation(1), replace(reservation(2), key=reservation(1).key)))
-        assert store.load().reservations == ()
+            done(database, of(reservation(1), replace(reservation(2), key=reservation(1).key)))
+        assert database.load().reservations == ()
 
-    def test_any_number_of_reservations_has_no_key(self, store):
-        done(store, of(*(replace(reservation(n), key="") for n in range(3))))
-        assert len(store.load().reservations) == 3
+    def test_any_number_of_reservations_has_no_key(self, database):
+        done(database, of(*(replace(reservation(n), key="") for n in range(3))))
+        assert len(database.load().reservations) == 3
 
-    def test_a_number_that_no_column_holds_fails_the_save_and_not_the_store(self, store):
+    def test_a_number_that_no_column_holds_fails_the_save_and_not_the_database(self, database):
         with pytest.raises(DatabaseFailed):
-            done(store, of(replace(reservation(1), rate_bps=2**63)))
-        store.load()
-        done(store, of(reservation(1)))
+            done(database, of(replace(reservation(1), rate_bps=2**63)))
+        database.load()
+        done(database, of(reservation(1)))
 
-    def test_after_a_failure_saves_are_refused_until_it_is_loaded(self, store, broken):
-        done(store, of(reservation(1)))
+    def test_after_a_failure_saves_are_refused_until_it_is_loaded(self, database, broken):
+        done(database, of(reservation(1)))
         with broken():
-            futures = [store.save(of(reservation(n))) for n in range(2, 400)]
+            futures = [database.save(of(reservation(n))) for n in range(2, 400)]
             assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in futures)
         with pytest.raises(DatabaseFailed):
-            done(store, of(reservation(2)))
-        assert store.load().reservations == (reservation(1),)
-        done(store, of(reservation(2)))
-        assert store.load().reservations == (reservation(1), reservation(2))
+            done(database, of(reservation(2)))
+        assert database.load().reservations == (reservation(1),)
+        done(database, of(reservation(2)))
+        assert database.load().reservations == (reservation(1), reservation(2))
 
-    def test_each_who_waits_gets_an_error_of_its_own(self, store, broken):
+    def test_each_who_waits_gets_an_error_of_its_own(self, database, broken):
         with broken():
-            errors = [future.exception(ACK_S) for future in [store.save(of(reservation(n))) for n in range(20)]]
+            errors = [future.exception(ACK_S) for future in [database.save(of(reservation(n))) for n in range(20)]]
         assert len({id(error) for error in errors}) == 20
 
-    def test_what_waits_is_refused_by_a_load_that_cannot_write_it(self, store, broken):
+    def test_what_waits_is_refused_by_a_load_that_cannot_write_it(self, database, broken):
         lock = threading.RLock()
         with lock:
-            blocked = store.save(of(reservation(1)))
+            blocked = database.save(of(reservation(1)))
             blocked.add_done_callback(lambda _: (lock.acquire(), lock.release()))
             blocked.result(ACK_S)
             with broken():
-                waiting = [store.save(of(reservation(n))) for n in range(2, 9)]
+                waiting = [database.save(of(reservation(n))) for n in range(2, 9)]
                 with suppress(DatabaseFailed):  # a disk that is full can be read, a server that is gone cannot
-                    store.load()
+                    database.load()
         assert all(isinstance(future.exception(ACK_S), DatabaseFailed) for future in waiting)
-        assert store.load().reservations == (reservation(1),)
+        assert database.load().reservations == (reservation(1),)
 
-    def test_whoever_waits_for_a_writer_that_dies_hears_of_it(self, store):
+    def test_whoever_waits_for_a_writer_that_dies_hears_of_it(self, database):
         def full(_logger, _method, event):
             if event["event"] == "store.failed":
                 raise BrokenPipeError("nobody reads the log")
@@ -310,19 +312,21 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
 
         structlog.configure(processors=[full])
         try:
-            assert isinstance(store.save(of(replace(reservation(1), rate_bps=2**63))).exception(ACK_S), DatabaseFailed)
+            assert isinstance(
+                database.save(of(replace(reservation(1), rate_bps=2**63))).exception(ACK_S), DatabaseFailed
+            )
             with pytest.raises(DatabaseFailed, match="writer has stopped"):
-                self._refused_at_last(store)
+                self._refused_at_last(database)
         finally:
             structlog.reset_defaults()
         with pytest.raises(DatabaseFailed, match="writer has stopped: nobody reads the log"):
-            store.load()
+            database.load()
 
     @staticmethod
-    def _refused_at_last(store):
+    def _refused_at_last(database):
         """Save until the writer is dead: it says what failed before it logs that, and dies of the latter."""
         while True:
-            error = store.save(Changes()).exception(ACK_S)
+            error = database.save(Changes()).exception(ACK_S)
             if error is not None and "writer" in str(error):
                 raise error
 
@@ -330,25 +334,25 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
     def test_what_was_acknowledged_is_there_after_the_process_was_killed(self, url, count):
         child = started_child(url)
         said = [*acknowledged(child, count), *killed(child)]
-        store = Database(url)
-        store.open()
+        database = Database(url)
+        database.open()
         assert len(said) >= count
-        assert set(said) - {r.reservation_id for r in store.load().reservations} == set()
-        store.close()
+        assert set(said) - {r.reservation_id for r in database.load().reservations} == set()
+        database.close()
 
     # Alone, and with a schema that is known.
 
-    def test_a_second_store_is_refused_until_the_first_is_closed(self, store, url):
+    def test_a_second_database_is_refused_until_the_first_is_closed(self, database, url):
         second = Database(url)
         with pytest.raises(DatabaseBusy, match=r"in use by .*process \d+.*stop that one first"):
             second.open()
-        done(store, of(reservation(1)))
-        store.close()
+        done(database, of(reservation(1)))
+        database.close()
         second.open()
         assert len(second.load().reservations) == 1
         second.close()
 
-    def test_a_store_is_refused_while_another_process_has_the_database(self, url):
+    def test_a_database_is_refused_while_another_process_has_the_database(self, url):
         child = started_child(url)
         try:
             acknowledged(child, 1)

@@ -141,10 +141,10 @@ class PatientUseCases(UseCases):
 
 
 def opened(url):
-    """A store that is patient."""
-    store = Database(url, save_within_s=30)
-    store.open()
-    return store
+    """A database that is patient."""
+    database = Database(url, save_within_s=30)
+    database.open()
+    return database
 
 
 class FakeSite:
@@ -154,7 +154,7 @@ class FakeSite:
         self,
         network=None,
         standing=(DATABASE, RAW_IMAGES),
-        store="sqlite://",
+        database="sqlite://",
         clock=None,
         together_us=0,
         switches=None,
@@ -165,11 +165,11 @@ class FakeSite:
         there = (flow for flow in standing if {flow.host, flow.target} <= network.host_names)
         standing = tuple(replace(flow, path=network.path(flow.host, flow.target)) for flow in there)
         site = Site(network, more.pop("policy", DEFAULT_POLICY), standing, LEASE_MS, together_us=together_us, **more)
-        self.store = store if isinstance(store, Database) else opened(store)
-        self.state = GuardedState(site, self.clock.instant, self.store.term)
+        self.database = database if isinstance(database, Database) else opened(database)
+        self.state = GuardedState(site, self.clock.instant, self.database.term)
         self.reports = Reports(self.state)
         self.switch_reports = SwitchReports(self.state)
-        self.use_cases = PatientUseCases(self.state, self.store)
+        self.use_cases = PatientUseCases(self.state, self.database)
         self.switches = switches or FakeSwitches()
         self.hosts = FakeHosts(self.reports)
         writing = threading.Lock()
@@ -226,8 +226,8 @@ class FakeSite:
         prepare(self.state)
 
     def reservation(self, name):
-        """Return a reservation, from memory or from the store."""
-        return Reserved(self.use_cases, self.store).one(name)
+        """Return a reservation, from memory or from the database."""
+        return Reserved(self.use_cases, self.database).one(name)
 
     def demand(self, *hosts, wants=True):
         """Let hosts see that their announced flows can send, or that their flights have ended."""
@@ -250,7 +250,7 @@ def watch_of(site):
     """Return what looks at a site's clocks."""
     clock = site.clock
     read = clock.site_clock if isinstance(clock, SetClock) else SiteClock(lambda: clock.instant().elapsed_us, clock)
-    return ClockWatch(site.state, site.store, read)
+    return ClockWatch(site.state, site.database, read)
 
 
 def ready_site(**more):

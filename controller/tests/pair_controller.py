@@ -73,7 +73,7 @@ class PairController:
         self.world, self.name, self.skew_us = world, name, skew_us
         self.is_cut = self.is_stopped = self.is_there = self.leads = False
         self.datapaths: dict[str, RoleDatapath] = {}
-        self.store: PairDatabase | None = None
+        self.database: PairDatabase | None = None
         self.begins()
 
     # What it is asked by its parts.
@@ -106,13 +106,13 @@ class PairController:
         world = self.world
         self.row = WorldRow(world.shared, self)
         self.leadership = Leadership(self.row, self.elapsed_us, TTL_US)  # type: ignore[arg-type]
-        self.store = PairDatabase(world.shared, self)
-        self.store.open_to_read()
+        self.database = PairDatabase(world.shared, self)
+        self.database.open_to_read()
         self.state = GuardedState(world.site, self.instant, 0, stands_by=True)
         self.reports = Reports(self.state)
-        self.use_cases = UseCases(self.state, self.store)
+        self.use_cases = UseCases(self.state, self.database)
         saves = self.use_cases.saves
-        self.pair = Pair(self.leadership, self.state, self.store, saves, self.elapsed_us)
+        self.pair = Pair(self.leadership, self.state, self.database, saves, self.elapsed_us)
         leads = self.leadership.may_decide
         self.sessions = SwitchSessions(RecordedSwitches(), 0, (), lambda: self.leadership.seen_term, leads)
         self.repeating = Repeating(self.state, self.sessions, lambda: self.leadership.standing)
@@ -137,8 +137,8 @@ class PairController:
         for host in self.world.hosts.values():
             for streams in (host.inbox, host.outbox, host.said):
                 streams.pop(self.name, None)
-        if self.store is not None:
-            self.store.close()
+        if self.database is not None:
+            self.database.close()
 
     @property
     def value(self) -> SiteState:

@@ -83,9 +83,9 @@ class SharedDatabase:
 
 def empty_database(path: Path) -> Path:
     """Return a path at which there is a schema now, and nothing in it."""
-    store = Database(f"sqlite:///{path}")
-    store.open()
-    store.close()
+    database = Database(f"sqlite:///{path}")
+    database.open()
+    database.close()
     return path
 
 
@@ -175,7 +175,7 @@ class PairFile(Sqlite):
 
 
 class PairDatabase(Database):
-    """The real store of one controller; fails if it writes anything although another has a later term there."""
+    """The real database of one controller; fails if it writes anything although another has a later term there."""
 
     def __init__(self, shared: SharedDatabase, asks: Asks) -> None:
         super().__init__(f"sqlite:///{shared.path}", save_within_s=60)

@@ -1,4 +1,4 @@
-"""What every store keeps to about what has ended; a part of the whole contract."""
+"""What every database keeps to about what has ended; a part of the whole contract."""
 
 from dataclasses import replace
 
@@ -18,9 +18,9 @@ ACK_S = 30.0
 _VERSIONS = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 
-def done(store: Database, changes: Changes) -> None:
+def done(database: Database, changes: Changes) -> None:
     """Save and wait."""
-    store.save(changes).result(ACK_S)
+    database.save(changes).result(ACK_S)
 
 
 def of(*some: Reservation) -> Changes:
@@ -48,54 +48,54 @@ def ownerless_row(known: Reservation) -> Row:
 class PastContract:
     """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
-    def test_what_has_ended_is_not_loaded_and_is_read_once_it_is_asked_for(self, store, url):
+    def test_what_has_ended_is_not_loaded_and_is_read_once_it_is_asked_for(self, database, url):
         live, over = reservation(1), replace(reservation(2), state=ReservationState.RELEASED, key="k")
-        done(store, of(live, replace(over, state=ReservationState.HELD)))
-        done(store, of(over))
-        assert store.load().reservations == (live,)
-        assert store.load().last_ended == 2
-        assert store.past_one("r2") == store.past_with_key("k") == over
-        assert store.past_one("r1") is store.past_with_key("key 1") is store.past_with_key("") is None
-        assert store.past(PastQuery(limit=5)) == PastPage((over,), None)
+        done(database, of(live, replace(over, state=ReservationState.HELD)))
+        done(database, of(over))
+        assert database.load().reservations == (live,)
+        assert database.load().last_ended == 2
+        assert database.past_one("r2") == database.past_with_key("k") == over
+        assert database.past_one("r1") is database.past_with_key("key 1") is database.past_with_key("") is None
+        assert database.past(PastQuery(limit=5)) == PastPage((over,), None)
 
-    def test_pages_of_what_has_ended_are_in_order_and_by_what_is_asked(self, store):
+    def test_pages_of_what_has_ended_are_in_order_and_by_what_is_asked(self, database):
         states = sorted(ENDED)
         many = [replace(reservation(n), state=states[n % 3], a_end=f"h{n % 2}") for n in range(1, 31)]
-        done(store, of(*reversed(many)))
-        first = store.past(PastQuery(limit=10))
+        done(database, of(*reversed(many)))
+        first = database.past(PastQuery(limit=10))
         assert first == PastPage(tuple(many[:10]), 10)
-        assert store.past(PastQuery(after=10, limit=30)) == PastPage(tuple(many[10:]), None)
+        assert database.past(PastQuery(after=10, limit=30)) == PastPage(tuple(many[10:]), None)
         two = PastQuery(
             after=4, limit=50, wanted=ReservationFilter(states=tuple(states[:2]), a_end="h1", ends_after_us=90 * 10**6)
         )
         wanted = [r for r in many if r.sequence > 4 and r.state in states[:2] and r.a_end == "h1"]
-        assert store.past(two).found == tuple(r for r in wanted if r.end_us > 90 * 10**6)
+        assert database.past(two).found == tuple(r for r in wanted if r.end_us > 90 * 10**6)
         early = ReservationFilter(flow_classes=(FlowClass.PREDICTABLE,), starts_before_us=3 * 10**6, z_end="archive")
-        assert store.past(PastQuery(limit=50, wanted=early)).found == tuple(many[:2])
-        assert store.past(PastQuery(limit=50, wanted=replace(early, flow_classes=(FlowClass.URGENT,)))).found == ()
+        assert database.past(PastQuery(limit=50, wanted=early)).found == tuple(many[:2])
+        assert database.past(PastQuery(limit=50, wanted=replace(early, flow_classes=(FlowClass.URGENT,)))).found == ()
 
-    def test_a_page_looks_at_no_more_than_a_window_and_says_where_that_ends(self, store):
+    def test_a_page_looks_at_no_more_than_a_window_and_says_where_that_ends(self, database):
         states = sorted(ENDED)
         many = [replace(reservation(n), state=states[n % 2], a_end="h") for n in range(1, 2 * WINDOW_ROWS + 11)]
-        done(store, of(*many[:-1], replace(many[-1], a_end="other")))
+        done(database, of(*many[:-1], replace(many[-1], a_end="other")))
         found = []
         for after, up_to in ((0, WINDOW_ROWS), (WINDOW_ROWS, 2 * WINDOW_ROWS), (2 * WINDOW_ROWS, None)):
-            page = store.past(PastQuery(after=after, limit=10, wanted=ReservationFilter(a_end="other")))
+            page = database.past(PastQuery(after=after, limit=10, wanted=ReservationFilter(a_end="other")))
             found += page.found
             assert page.up_to == up_to
         assert [r.sequence for r in found] == [2 * WINDOW_ROWS + 10]
         assert (
-            store.past(PastQuery(limit=10, wanted=ReservationFilter(states=tuple(states[:2]), a_end="other"))).up_to
+            database.past(PastQuery(limit=10, wanted=ReservationFilter(states=tuple(states[:2]), a_end="other"))).up_to
             == 2 * WINDOW_ROWS - 1
         )
 
-    def test_history_has_all_that_has_ended_in_the_order_it_was_saved(self, store, url):
+    def test_history_has_all_that_has_ended_in_the_order_it_was_saved(self, database, url):
         for n in (3, 1, 2):
-            done(store, of(replace(reservation(n), state=ReservationState.EXPIRED)))
-        first = store.history(0, 2)
+            done(database, of(replace(reservation(n), state=ReservationState.EXPIRED)))
+        first = database.history(0, 2)
         assert [one.ended.sequence for one in first] == [3, 1]
-        assert [one.ended.sequence for one in store.history(first[-1].number, 9)] == [2]
-        store.close()
+        assert [one.ended.sequence for one in database.history(first[-1].number, 9)] == [2]
+        database.close()
         again = Database(url)
         again.open()
         assert again.forget(EndedKind.RESERVATION, 10, 2) == 2  # the oldest: 1 and 2
@@ -108,14 +108,14 @@ class PastContract:
         assert [one.number for one in last.history(0, 9)] == [4]  # no number is used twice
         last.close()
 
-    def test_only_what_ended_before_a_time_is_forgotten_the_oldest_first(self, store):
-        done(store, of(*(replace(reservation(n), state=ReservationState.EXPIRED) for n in range(1, 11))))
-        done(store, of(reservation(11)))
-        assert store.forget(EndedKind.RESERVATION, 9, 3) == 3
-        assert [r.sequence for r in store.past(PastQuery(limit=20)).found] == [4, 5, 6, 7, 8, 9, 10]
-        assert store.forget(EndedKind.RESERVATION, 9, 100) == 5
-        assert store.forget(EndedKind.RESERVATION, 9, 100) == store.forget(EndedKind.ANNOUNCEMENT, 9, 100) == 0
-        assert [r.sequence for r in store.load().reservations] == [11]
+    def test_only_what_ended_before_a_time_is_forgotten_the_oldest_first(self, database):
+        done(database, of(*(replace(reservation(n), state=ReservationState.EXPIRED) for n in range(1, 11))))
+        done(database, of(reservation(11)))
+        assert database.forget(EndedKind.RESERVATION, 9, 3) == 3
+        assert [r.sequence for r in database.past(PastQuery(limit=20)).found] == [4, 5, 6, 7, 8, 9, 10]
+        assert database.forget(EndedKind.RESERVATION, 9, 100) == 5
+        assert database.forget(EndedKind.RESERVATION, 9, 100) == database.forget(EndedKind.ANNOUNCEMENT, 9, 100) == 0
+        assert [r.sequence for r in database.load().reservations] == [11]
 
     def test_a_database_of_before_is_sorted_into_what_has_ended_and_what_has_not(self, engine, url):
         over = [replace(reservation(n), state=state, changed_us=100 - n) for n, state in enumerate(sorted(ENDED), 1)]

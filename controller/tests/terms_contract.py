@@ -1,4 +1,4 @@
-"""What every store keeps to about terms; a part of the whole contract."""
+"""What every database keeps to about terms; a part of the whole contract."""
 
 import itertools
 
@@ -24,9 +24,9 @@ def led_since(url: str, term: int) -> None:
 class TermsContract:
     """For :class:`~controller.tests.database_contract.DatabaseContract`, which has the fixtures."""
 
-    def test_each_controller_leads_under_a_term_above_those_before_it(self, store, url):
-        terms = [store.term]
-        store.close()
+    def test_each_controller_leads_under_a_term_above_those_before_it(self, database, url):
+        terms = [database.term]
+        database.close()
         for _ in range(3):
             following = Database(url)
             following.open()
@@ -34,31 +34,31 @@ class TermsContract:
             following.close()
         assert all(later >= earlier + TERM_STEP for earlier, later in itertools.pairwise(terms))
 
-    def test_a_controller_whose_clock_is_behind_leads_under_a_later_term(self, store, url):
-        store.close()
+    def test_a_controller_whose_clock_is_behind_leads_under_a_later_term(self, database, url):
+        database.close()
         led_since(url, AHEAD)
         following = Database(url)
         following.open()
         assert following.term == AHEAD + TERM_STEP
         following.close()
 
-    def test_a_store_that_has_failed_goes_on_under_its_term(self, store, broken):
-        term = store.term
+    def test_a_database_that_has_failed_goes_on_under_its_term(self, database, broken):
+        term = database.term
         with broken():
-            for future in [store.save(of(reservation(n))) for n in range(400)]:
+            for future in [database.save(of(reservation(n))) for n in range(400)]:
                 assert future.exception(ACK_S)
-        store.load()
-        done(store, of(reservation(1)))
-        assert store.term == term
+        database.load()
+        done(database, of(reservation(1)))
+        assert database.term == term
 
-    def test_a_controller_that_was_not_alone_all_the_time_decides_nothing_any_more(self, store, url, broken):
-        term = store.term
+    def test_a_controller_that_was_not_alone_all_the_time_decides_nothing_any_more(self, database, url, broken):
+        term = database.term
         with broken():
-            for future in [store.save(of(reservation(n))) for n in range(400)]:
+            for future in [database.save(of(reservation(n))) for n in range(400)]:
                 assert future.exception(ACK_S)
         led_since(url, term + 1)
         for _ in range(2):
             with pytest.raises(DatabaseTaken, match=rf"term {term + 1}, ours was {term}\).*must be started again"):
-                store.load()
+                database.load()
         with pytest.raises(DatabaseFailed, match="another controller has had it meanwhile"):
-            done(store, of(reservation(1)))
+            done(database, of(reservation(1)))

@@ -1,4 +1,4 @@
-"""Backups of a store on SQLite."""
+"""Backups of a database on SQLite."""
 
 import pytest
 

@@ -164,11 +164,11 @@ def test_a_promise_of_bytes_is_kept_through_a_step(site):
 
 
 def test_the_time_is_written_down_at_once_and_then_each_minute(tmp_path):
-    site = SteppedSite(store=f"sqlite:///{tmp_path}/headway.db")
+    site = SteppedSite(database=f"sqlite:///{tmp_path}/headway.db")
 
     def written():
-        site.store.load()
-        return site.store.time()
+        site.database.load()
+        return site.database.time()
 
     first = written()
     assert first.instant == (START_US, site.clock.elapsed_us)
@@ -181,22 +181,22 @@ def test_the_time_is_written_down_at_once_and_then_each_minute(tmp_path):
 
 def test_a_controller_that_starts_while_the_clock_is_an_hour_off_ends_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/headway.db"
-    site = SteppedSite(store=url)
+    site = SteppedSite(database=url)
     site.held("runs")
     site.use_cases.commit("runs")
     site.passes(SAVED_EVERY_US)
-    saved = site.store.time()
-    site.store.close()
+    saved = site.database.time()
+    site.database.close()
     ours = SavedTime(saved.boot_id, saved.calendar_us, elapsed_us())  # this machine's clock is far from START_US
     for trusts_wall, state in ((False, ReservationState.ACTIVE), (True, ReservationState.EXPIRED)):
         clock = machine_clock(ours, trusts_wall=trusts_wall)
-        store = Database(url)
-        store.open()
-        next_one = FakeSite(store="sqlite://")
+        database = Database(url)
+        database.open()
+        next_one = FakeSite(database="sqlite://")
         next_one.state.now = clock.now
-        use_cases = UseCases(next_one.state, store)
-        ClockWatch(next_one.state, store, clock).look()
+        use_cases = UseCases(next_one.state, database)
+        ClockWatch(next_one.state, database, clock).look()
         use_cases.tick()
-        assert Reserved(use_cases, store).one("runs").state is state
+        assert Reserved(use_cases, database).one("runs").state is state
         assert bool(value_of(next_one.state).reported.calendar_off_us) is not trusts_wall
-        store.close()
+        database.close()

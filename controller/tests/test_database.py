@@ -1,4 +1,4 @@
-"""The store on SQLite, and what only SQLite can get wrong."""
+"""The database on SQLite, and what only SQLite can get wrong."""
 
 import resource
 import sqlite3
@@ -36,12 +36,12 @@ class TestSqlite(DatabaseContract):
         return f"sqlite:///{path}"
 
     @pytest.fixture
-    def broken(self, store, path) -> Broken:
+    def broken(self, database, path) -> Broken:
         """No file may grow, so the kernel refuses what SQLite appends, as on a full disk."""
 
         @contextmanager
         def full() -> Iterator[None]:
-            store.load()  # so that nothing is being written
+            database.load()  # so that nothing is being written
             limits = resource.getrlimit(resource.RLIMIT_FSIZE)
             size = path.with_name("headway.db-wal").stat().st_size
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
@@ -60,29 +60,29 @@ class TestSqlite(DatabaseContract):
         ours.drop(connection)
         ours.release()
 
-    def test_saves_that_wait_together_share_a_transaction(self, store, path):
-        done(store, Changes())
+    def test_saves_that_wait_together_share_a_transaction(self, database, path):
+        done(database, Changes())
         before = _commits(path)
         other = sqlite3.connect(path)
         other.execute("BEGIN IMMEDIATE")  # a backup, for example
-        futures = [store.save(of(reservation(n))) for n in range(200)]
+        futures = [database.save(of(reservation(n))) for n in range(200)]
         assert not futures[0].done()
         other.rollback()
         futures[-1].result(30)
         other.close()
         assert 1 <= _commits(path) - before <= 2
 
-    def test_what_came_while_a_write_failed_fails_with_it(self, store, path):
+    def test_what_came_while_a_write_failed_fails_with_it(self, database, path):
         other = sqlite3.connect(path, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
-        first = store.save(of(reservation(0)))
+        first = database.save(of(reservation(0)))
         first.add_done_callback(lambda _: other.rollback())  # what follows could be written
         behind = []
         while not wait([first], timeout=0.02).done:
-            behind.append(store.save(of(reservation(len(behind) + 1))))
+            behind.append(database.save(of(reservation(len(behind) + 1))))
         assert "locked" in str(first.exception())
         assert {type(future.exception(30)) for future in behind} == {DatabaseFailed}
-        assert store.load().reservations == ()
+        assert database.load().reservations == ()
         other.close()
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path):
@@ -95,27 +95,27 @@ class TestSqlite(DatabaseContract):
             Database(url).open()
         assert path.read_bytes() == b"x" * 8192
 
-    def test_a_store_that_could_not_be_opened_does_not_keep_the_lock(self, url, path):
+    def test_a_database_that_could_not_be_opened_does_not_keep_the_lock(self, url, path):
         path.write_bytes(b"x" * 8192)
         with pytest.raises(DatabaseFailed):
             Database(url).open()
         path.unlink()
-        store = Database(url)
-        store.open()
-        store.close()
+        database = Database(url)
+        database.open()
+        database.close()
 
-    def test_two_names_of_one_file_are_one_database(self, store, tmp_path, path):
+    def test_two_names_of_one_file_are_one_database(self, database, tmp_path, path):
         (tmp_path / "link.db").symlink_to(path)
         with pytest.raises(Exception, match="in use"):
             Database(f"sqlite:///{tmp_path}/link.db").open()
 
-    def test_a_row_that_is_not_ours_is_reported_and_not_raised_as_it_comes(self, store, path):
-        done(store, of(reservation(1)))
+    def test_a_row_that_is_not_ours_is_reported_and_not_raised_as_it_comes(self, database, path):
+        done(database, of(reservation(1)))
         with sqlite3.connect(path) as other:
             other.execute("UPDATE reservations SET state = 'wished for'")
         other.close()
         with pytest.raises(DatabaseFailed, match="wished for"):
-            store.load()
+            database.load()
 
 
 def _commits(path: Path) -> int:
@@ -126,16 +126,16 @@ def _commits(path: Path) -> int:
     return sum(database_pages > 0 for _, database_pages, salt in frames if salt == log[16:24])
 
 
-def test_memory_is_a_store_too_and_survives_a_failure():
-    store = Database("sqlite://")
-    store.open()
-    done(store, of(reservation(1)))
+def test_memory_is_a_database_too_and_survives_a_failure():
+    database = Database("sqlite://")
+    database.open()
+    done(database, of(reservation(1)))
     with pytest.raises(DatabaseFailed):
-        done(store, of(reservation(2), reservation(2), _other_with_the_key_of(2)))
-    assert store.load().reservations == (reservation(1),)
-    done(store, of(reservation(2)))
-    assert store.load().reservations == (reservation(1), reservation(2))
-    store.close()
+        done(database, of(reservation(2), reservation(2), _other_with_the_key_of(2)))
+    assert database.load().reservations == (reservation(1),)
+    done(database, of(reservation(2)))
+    assert database.load().reservations == (reservation(1), reservation(2))
+    database.close()
 
 
 def _other_with_the_key_of(number):
@@ -163,11 +163,11 @@ def test_a_url_that_cannot_be_used_is_refused_without_telling_its_password(url):
 
 
 def test_no_password_is_told_when_the_server_does_not_answer():
-    store = Database("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
+    database = Database("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
     with pytest.raises(DatabaseFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
-        store.open()
+        database.open()
     assert "secret" not in str(error.value)
-    assert "secret" not in store.url
+    assert "secret" not in database.url
 
 
 def test_changes_made_one_after_the_other_are_one():
@@ -186,15 +186,15 @@ def switches(thread) -> int:
     return int(next(line for line in lines if line.startswith("voluntary_ctxt_switches")).split()[1])
 
 
-def test_a_store_in_which_nothing_waits_wakes_for_nothing(path):
+def test_a_database_in_which_nothing_waits_wakes_for_nothing(path):
     others = set(threading.enumerate())
-    store = Database(f"sqlite:///{path}", save_within_s=0.2)
-    store.open()
+    database = Database(f"sqlite:///{path}", save_within_s=0.2)
+    database.open()
     try:
-        store.save(Changes()).result(5)
-        (watch,) = (one for one in set(threading.enumerate()) - others if one.name == "store watch")
+        database.save(Changes()).result(5)
+        (watch,) = (one for one in set(threading.enumerate()) - others if one.name == "database watch")
         before, began_s = switches(watch), time.monotonic()
         eventually(lambda: time.monotonic() > began_s + 2, within_s=60, what="time passes")
         assert switches(watch) - before <= 3  # looking each tenth of a second it were twenty
     finally:
-        store.close()
+        database.close()

@@ -117,23 +117,23 @@ def test_what_cannot_be_is_said_with_both_and_the_bound_stays(site):
 
 
 def test_a_start_goes_on_by_what_was_measured_before(site, tmp_path):
-    store = f"sqlite:///{tmp_path}/promises.db"
-    first = ready_site(network=bounded(chile_illinois()), store=store)
+    database = f"sqlite:///{tmp_path}/promises.db"
+    first = ready_site(network=bounded(chile_illinois()), database=database)
     standing(first, RAW).tells(rtt_us(90_000), seconds=PERIOD_US // S + 10)
     measured = windows(first)
-    first.store.close()
-    second = FakeSite(network=bounded(chile_illinois()), store=store, clock=first.clock)
+    first.database.close()
+    second = FakeSite(network=bounded(chile_illinois()), database=database, clock=first.clock)
     second.attach_all()
     second.converge()
     assert windows(second) == measured
 
 
 def test_a_bound_that_is_less_than_what_was_measured_before_is_refused_at_the_start(tmp_path):
-    store = f"sqlite:///{tmp_path}/promises.db"
-    first = ready_site(network=bounded(chile_illinois()), store=store)
-    first.store.save(Changes(delays=(MeasuredDelay("chile-illinois", 90_000, 1, (RAW,)),))).result()
-    first.store.close()
-    second = FakeSite(network=bounded(chile_illinois(), 80_000), store=store, clock=first.clock)
+    database = f"sqlite:///{tmp_path}/promises.db"
+    first = ready_site(network=bounded(chile_illinois()), database=database)
+    first.database.save(Changes(delays=(MeasuredDelay("chile-illinois", 90_000, 1, (RAW,)),))).result()
+    first.database.close()
+    second = FakeSite(network=bounded(chile_illinois(), 80_000), database=database, clock=first.clock)
     assert [one["at_most"] for one in said(second, "circuit.delay_refused")] == ["80 ms"]
     assert second.state.site.network.measured_us == {}
 

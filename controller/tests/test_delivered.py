@@ -57,7 +57,7 @@ def sending(site):
 
 def read(site):
     """What there is to read."""
-    return Announced(site.state, site.store)
+    return Announced(site.state, site.database)
 
 
 def state(site):
@@ -152,7 +152,7 @@ def test_the_last_count_comes_after_the_release_and_belongs_to_it(site):
     ended = read(site).one("image")
     assert (ended.state, [one.is_last for one in ended.announcement.delivered]) == ("arrived", [True])
     site.use_cases.tick()
-    (kept,) = site.store.ended(EndedQuery(announcement_id="image"))
+    (kept,) = site.database.ended(EndedQuery(announcement_id="image"))
     assert kept == ended
 
 
@@ -191,24 +191,24 @@ def test_an_entry_that_was_out_of_the_plan_for_a_time_is_counted_exactly(site):
 
 def test_a_controller_that_is_started_again_loses_nothing_that_was_delivered(tmp_path):
     url = f"sqlite:///{tmp_path}/headway.db"
-    site = ready_site(store=url)
+    site = ready_site(database=url)
     announced(site)
     for since_ns, delivered in ((1, 1_000), (2, 400), (2, 700)):
         tell(site, "base20", entry("image/base20", delivered, counted_since_ns=since_ns))
         site.use_cases.tick()
-    site.store.close()
-    again = FakeSite(store=url, clock=site.clock)
+    site.database.close()
+    again = FakeSite(database=url, clock=site.clock)
     again.attach("base20")
     tell(again, "base20", entry("image/base20", 900, counted_since_ns=2))
     (count,) = read(again).one("image").delivered
     assert count.payload_bytes == 1_900
-    again.store.close()
+    again.database.close()
 
 
 # Kept for thirty days.
 
 
-def test_what_has_ended_is_read_from_the_store_for_thirty_days(site):
+def test_what_has_ended_is_read_from_the_database_for_thirty_days(site):
     announced(site)
     site.use_cases.forget("image").saved.result()
     passed(site, LAST_COUNT_US)
@@ -216,7 +216,7 @@ def test_what_has_ended_is_read_from_the_store_for_thirty_days(site):
     assert site.value.wished.ledger.ended.lately == {}, "not in memory for ever"
     assert isinstance(read(site).one("image"), EndedAnnouncement)
     passed(site, KEEP_US)
-    Retention(site.state, site.store, None).step()
+    Retention(site.state, site.database, None).step()
     with pytest.raises(NotKnown):
         read(site).one("image")
 

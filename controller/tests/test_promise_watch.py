@@ -44,12 +44,12 @@ def reserved(site, name, start_us, end_us, rate_bps=600_000_000):
 
 
 def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_and_to_nobody_else(tmp_path):
-    store = f"sqlite:///{tmp_path}/headway.db"
-    before = site_of(chile_illinois(), store=store)
+    database = f"sqlite:///{tmp_path}/headway.db"
+    before = site_of(chile_illinois(), database=database)
     reserved(before, "early", START_US + HOUR_US, START_US + 2 * HOUR_US)
     reserved(before, "hit", START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
-    before.store.close()
-    site = site_of(chile_illinois(), store=store, schedules={"chile-illinois": (MAINTENANCE,)})
+    before.database.close()
+    site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": (MAINTENANCE,)})
     (event,) = told(site, "reservation.unkeepable")
     lacks = "has 0 bit/s from 2026-01-01T02:00:00Z, 600 Mbit/s promised"
     assert (event["reservation"], lacks in event["why"]) == ("hit", True)
@@ -63,13 +63,13 @@ def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_a
 
 
 def test_the_newest_of_two_is_the_one_that_cannot_be_kept_and_can_be_when_the_other_goes(tmp_path):
-    store = f"sqlite:///{tmp_path}/headway.db"
+    database = f"sqlite:///{tmp_path}/headway.db"
     half = Period(MAINTENANCE.start_us, MAINTENANCE.end_us, 500_000_000)
-    before = site_of(chile_illinois(), store=store)
+    before = site_of(chile_illinois(), database=database)
     for name in ("older", "newer"):
         reserved(before, name, half.start_us, half.end_us, 300_000_000)
-    before.store.close()
-    site = site_of(chile_illinois(), store=store, schedules={"chile-illinois": (half,)})
+    before.database.close()
+    site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": (half,)})
     assert [e["reservation"] for e in told(site, "reservation.unkeepable")] == ["newer"]
     site.use_cases.release("older").saved.result()
     site.keeper.step()

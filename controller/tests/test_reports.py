@@ -257,10 +257,10 @@ def test_a_host_that_calls_before_there_is_a_plan_is_told_so_by_epoch_0():
 
 def test_a_controller_that_made_half_a_million_plans_is_outrun_by_the_next_one_whatever_its_clock(tmp_path):
     database = f"sqlite:///{tmp_path / 'headway.db'}"
-    site = FakeSite(store=database)
+    site = FakeSite(database=database)
     reached = site.value.desired.plan.epoch + 2 * 500_000
-    site.store.close()
-    assert FakeSite(store=database).value.desired.plan.epoch > reached
+    site.database.close()
+    assert FakeSite(database=database).value.desired.plan.epoch > reached
 
 
 def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(site):

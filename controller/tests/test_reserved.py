@@ -54,9 +54,9 @@ def ended_ones(*numbers):
 
 
 def saved(site, many):
-    """Put them into the store."""
+    """Put them into the database."""
     for first in range(0, len(many), 1_000):
-        site.store.save(Changes(reservations=many[first : first + 1_000])).result(30)
+        site.database.save(Changes(reservations=many[first : first + 1_000])).result(30)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def counted(monkeypatch):
     monkeypatch.undo()
 
 
-# They leave memory, and are read from the store.
+# They leave memory, and are read from the database.
 
 
 def test_what_has_ended_leaves_memory_and_is_shown_as_before(site, client):
@@ -138,12 +138,12 @@ def test_a_request_that_is_repeated_after_its_reservation_has_ended_is_the_same(
     assert in_memory(site) == (0, 0)
 
 
-def test_a_key_whose_reservation_ends_while_the_store_is_asked_is_known(site, client, monkeypatch):
-    key, real = {"Idempotency-Key": "k"}, site.store.past_with_key
+def test_a_key_whose_reservation_ends_while_the_database_is_asked_is_known(site, client, monkeypatch):
+    key, real = {"Idempotency-Key": "k"}, site.database.past_with_key
     asked = []
 
     def slow(name):
-        """Another client makes it, and releases it, behind the answer of the store."""
+        """Another client makes it, and releases it, behind the answer of the database."""
         found = real(name)
         asked.append(found)
         if len(asked) == 1:
@@ -151,7 +151,7 @@ def test_a_key_whose_reservation_ends_while_the_store_is_asked_is_known(site, cl
             client.delete(f"{MANY}/{made['id']}")
         return found
 
-    monkeypatch.setattr(site.store, "past_with_key", slow)
+    monkeypatch.setattr(site.database, "past_with_key", slow)
     answer = client.post(MANY, json=NIGHT, headers=key)
     assert (answer.status_code, answer.json()["state"]) == (200, "released")
     assert len(client.get(MANY).json()["reservations"]) == 1
@@ -192,7 +192,7 @@ def test_the_one_that_is_meant_is_found_among_thousands_page_by_page(site, wante
     saved(site, (*many, needle))
     found, after, pages = [], 0, 0
     while after is not None:
-        some = Reserved(site.use_cases, site.store).page(wanted, after, 10)
+        some = Reserved(site.use_cases, site.database).page(wanted, after, 10)
         found, after, pages = [*found, *some.page], some.go_on_after, pages + 1
     assert found[-1] == needle
     assert pages <= THOUSANDS / past_rows.WINDOW_ROWS + 12
@@ -201,7 +201,7 @@ def test_the_one_that_is_meant_is_found_among_thousands_page_by_page(site, wante
 def test_a_list_goes_on_without_the_database_and_says_so(site, client):
     made = [client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}).json()["id"] for _ in range(2)]
     client.delete(f"{MANY}/{made[0]}")
-    site.store.close()
+    site.database.close()
     page = client.get(MANY).json()
     assert [one["id"] for one in page["reservations"]] == made[1:]
     assert "not connected" in page["lacks"]
@@ -219,8 +219,8 @@ def test_what_has_ended_costs_neither_a_start_nor_a_page_anything(monkeypatch):
         site = FakeSite(standing=())
         saved(site, ended_ones(*range(1, size + 1)))
         with counted(monkeypatch) as start:
-            again = UseCases(site.state, site.store)
-        reserved = Reserved(again, site.store)
+            again = UseCases(site.state, site.database)
+        reserved = Reserved(again, site.database)
         with counted(monkeypatch) as live:
             reserved.page(ReservationFilter(states=(ReservationState.HELD, ReservationState.ACTIVE)), 0, 100)
         with counted(monkeypatch) as page:
@@ -234,13 +234,13 @@ def test_what_has_ended_costs_neither_a_start_nor_a_page_anything(monkeypatch):
 
 def test_sequences_go_on_behind_those_that_have_ended_and_those_that_are_forgotten(site):
     saved(site, ended_ones(7, 8, 9))
-    assert site.store.forget(EndedKind.RESERVATION, START_US + DAY_US, AT_ONCE) == 3
+    assert site.database.forget(EndedKind.RESERVATION, START_US + DAY_US, AT_ONCE) == 3
     client = TestClient(api_of(FakeSite(standing=())))
     assert client.get(MANY).json() == {"reservations": [], "next": None, "lacks": None}
     again = FakeSite(standing=())
-    again.store.close()
-    again.store = site.store
-    again.use_cases = UseCases(again.state, site.store)
+    again.database.close()
+    again.database = site.database
+    again.use_cases = UseCases(again.state, site.database)
     client = TestClient(api_of(again))
     client.post(MANY, json=NIGHT)
     (one,) = again.value.wished.ledger.reservations.values()
@@ -253,10 +253,10 @@ def test_sequences_go_on_behind_those_that_have_ended_and_those_that_are_forgott
 def test_what_ended_long_ago_is_forgotten_a_little_at_a_time_and_nothing_else(site):
     saved(site, ended_ones(*range(2 * AT_ONCE + 10)))
     site.clock.now_us = START_US + 90 * DAY_US + (AT_ONCE + 5) * 1_000_000
-    retention = Retention(site.state, site.store, 90 * DAY_US)
+    retention = Retention(site.state, site.database, 90 * DAY_US)
     assert retention.step()
     assert not retention.step()
-    left = Reserved(site.use_cases, site.store).page(ReservationFilter(), 0, 1000).page
+    left = Reserved(site.use_cases, site.database).page(ReservationFilter(), 0, 1000).page
     assert [one.sequence for one in left] == list(range(AT_ONCE + 5, 2 * AT_ONCE + 10))
 
 
@@ -264,12 +264,12 @@ def test_what_has_not_ended_is_never_forgotten_nor_anything_if_so_set(site, clie
     client.post(MANY, json=NIGHT | {"commit": True})
     saved(site, ended_ones(50))
     site.clock.now_us += 1_000 * DAY_US
-    assert not Retention(site.state, site.store, None).step()
-    assert site.store.past_one("r50") is not None
-    assert not Retention(site.state, site.store, 90 * DAY_US).step()
-    assert site.store.past_one("r50") is None
+    assert not Retention(site.state, site.database, None).step()
+    assert site.database.past_one("r50") is not None
+    assert not Retention(site.state, site.database, 90 * DAY_US).step()
+    assert site.database.past_one("r50") is None
 
 
-def test_a_store_that_fails_does_not_end_the_thread(site):
-    site.store.close()
-    assert not Retention(site.state, site.store, DAY_US).step()
+def test_a_database_that_fails_does_not_end_the_thread(site):
+    site.database.close()
+    assert not Retention(site.state, site.database, DAY_US).step()

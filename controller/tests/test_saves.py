@@ -1,4 +1,4 @@
-"""What a store that hangs, fails and comes back does to promises: nothing unsaved is answered, shown or acted on."""
+"""What a database that hangs, fails and comes back does to promises: nothing unsaved is answered, shown or acted on."""
 
 import threading
 import time
@@ -27,11 +27,11 @@ class HangingSite(FakeSite):
     """A site on a database that can be made to hang, before it writes or after it has written."""
 
     def __init__(self, path):
-        super().__init__(store=f"sqlite:///{path}/headway.db", standing=())
+        super().__init__(database=f"sqlite:///{path}/headway.db", standing=())
         self.goes_on = threading.Event()
         self.goes_on.set()
         self.hangs_after = False
-        write = self.store._session.write
+        write = self.database._session.write
 
         def writing(batch):
             if not self.hangs_after:
@@ -39,24 +39,24 @@ class HangingSite(FakeSite):
             write(batch)
             self.goes_on.wait(30)
 
-        self.store._session.write = writing
+        self.database._session.write = writing
         self.attach_all()
         self.converge()
 
     def hangs(self):
         """Let the database not answer any more; who waits for it gives up soon."""
-        self.store._save_within_s = WITHIN_S
+        self.database._save_within_s = WITHIN_S
         self.goes_on.clear()
 
     def answers(self):
         """Let the database answer again."""
-        self.store._save_within_s = 30
+        self.database._save_within_s = 30
         self.goes_on.set()
 
     def close(self):
         """End."""
         self.answers()
-        self.store.close()
+        self.database.close()
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def committed(site, name="r", **more):
 def recovered(site):
     """Bring memory and database together."""
     Recovery(site.state, site.use_cases.saves).step()
-    assert not site.value.reported.store_error
+    assert not site.value.reported.database_error
 
 
 def flows(site):
@@ -94,8 +94,8 @@ def flows(site):
 
 def stored(site):
     """What another process would find."""
-    past = site.store.past(PastQuery(limit=100)).found
-    return {r.reservation_id: r for r in (*site.store.load().reservations, *past)}
+    past = site.database.past(PastQuery(limit=100)).found
+    return {r.reservation_id: r for r in (*site.database.load().reservations, *past)}
 
 
 def test_a_save_that_hangs_fails_in_time_and_the_next_one_at_once(site):
@@ -172,7 +172,7 @@ def test_an_unsaved_change_leaves_a_running_reservation_as_it_was(site):
     assert list(flows(site).values()) == [1_000_000]
 
 
-def test_the_clock_goes_on_while_the_store_hangs_and_is_saved_later(site):
+def test_the_clock_goes_on_while_the_database_hangs_and_is_saved_later(site):
     committed(site)
     committed(site, "later", start_s=20, rate_bps=1_000_000, a_end="base21")
     site.hangs()
@@ -186,7 +186,7 @@ def test_the_clock_goes_on_while_the_store_hangs_and_is_saved_later(site):
     known = site.use_cases.reservation("later")
     assert (known.state, known.reason) == ("active", "")
     site.answers()
-    eventually(lambda: not site.store._using.locked(), within_s=5, what="the writer is back")
+    eventually(lambda: not site.database._using.locked(), within_s=5, what="the writer is back")
     assert site.use_cases.saves.unsaved_us > 0
     recovered(site)
     assert site.use_cases.saves.unsaved_us == 0
@@ -236,30 +236,30 @@ def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_m
 
 
 def test_a_database_that_can_only_be_read_is_not_taken_for_whole(site):
-    store = site.store
-    whole = store._session.prove
+    database = site.database
+    whole = database._session.prove
 
     def refused():
         raise OSError("attempt to write a readonly database")
 
-    store._session.prove = refused
-    store._refuse("attempt to write a readonly database")
+    database._session.prove = refused
+    database._refuse("attempt to write a readonly database")
     with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     assert not Recovery(site.state, site.use_cases.saves).step()
     with pytest.raises(DatabaseFailed, match="readonly"):
         hold(site)
-    store._session.prove = whole
+    database._session.prove = whole
     recovered(site)
     hold(site).saved.result(5)
 
 
 def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
     seen = site.state.events.last
-    site.store._refuse("gone")
+    site.database._refuse("gone")
     with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
-    led_since(site.store.url, site.store.term + 1)
+    led_since(site.database.url, site.database.term + 1)
     with pytest.raises(DatabaseTaken) as taken:
         Recovery(site.state, site.use_cases.saves).run()
     (said,) = (event for event in site.state.events.since(seen).events if event.name == "store.taken")
@@ -267,10 +267,10 @@ def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
 
 
 def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices_it_first(site):
-    site.store._refuse("gone")
+    site.database._refuse("gone")
     with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
-    led_since(site.store.url, site.store.term + 1)
+    led_since(site.database.url, site.database.term + 1)
     begun = []
     assert not Recovery(site.state, site.use_cases.saves, lambda: begun.append("anew")).step()
     assert begun == ["anew"]
@@ -278,31 +278,31 @@ def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices
 
 def test_who_stands_by_shows_a_hold_that_has_lapsed_and_leaves_its_end_to_who_leads(site):
     hold(site).saved.result(5)
-    store = Database(site.store.url)
-    store.open_to_read()
+    database = Database(site.database.url)
+    database.open_to_read()
     state = GuardedState(site.state.site, site.clock.instant, 0, stands_by=True)
-    reads = UseCases(state, store)
+    reads = UseCases(state, database)
     reads.saves.read_anew()
     site.clock.now_us += 3600 * S
     assert reads.reservation("r").state is ReservationState.HELD
-    assert not value_of(state).reported.store_error
+    assert not value_of(state).reported.database_error
     assert site.use_cases.reservation("r").state is ReservationState.EXPIRED
-    store.close()
+    database.close()
 
 
 def test_the_lock_is_free_while_the_database_is_read_again(site):
-    site.store._refuse("gone")
+    site.database._refuse("gone")
     with pytest.raises(DatabaseFailed):
         hold(site).saved.result(5)
     opening, goes_on = threading.Event(), threading.Event()
-    connect = site.store._session.open
+    connect = site.database._session.open
 
     def slow():
         opening.set()
         goes_on.wait(30)
         connect()
 
-    site.store._session.open = slow
+    site.database._session.open = slow
     reading = threading.Thread(target=lambda: recovered(site))
     reading.start()
     assert opening.wait(5)
@@ -311,16 +311,16 @@ def test_the_lock_is_free_while_the_database_is_read_again(site):
     site.converge()
     goes_on.set()
     reading.join(5)
-    assert not site.value.reported.store_error
+    assert not site.value.reported.database_error
 
 
-def test_a_store_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monkeypatch):
+def test_a_database_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monkeypatch):
     monkeypatch.setattr("controller.database.database.CLOSE_WITHIN_S", 0.2)
     site = HangingSite(tmp_path)
     site.hangs()
     waiting = hold(site).saved
     began_s = time.monotonic()
-    site.store.close()
+    site.database.close()
     assert time.monotonic() - began_s < 10
     assert isinstance(waiting.exception(5), DatabaseFailed)
     site.answers()
@@ -328,8 +328,8 @@ def test_a_store_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monk
 
 def remembered(site):
     """What is remembered of changes, and whether the chain is whole."""
-    assert verified(site.store.url).fault is None
-    return [(row.change.kind, row.change.id) for row in site.store.changes(ChangeQuery(limit=100))]
+    assert verified(site.database.url).fault is None
+    return [(row.change.kind, row.change.id) for row in site.database.changes(ChangeQuery(limit=100))]
 
 
 def test_what_could_not_be_saved_is_not_remembered_and_what_comes_later_is(site):

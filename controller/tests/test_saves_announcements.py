@@ -1,4 +1,4 @@
-"""What a store that fails does to announcements: decisions are withdrawn, what was counted and has lapsed stays."""
+"""What a database that fails does to announcements: decisions are withdrawn, what was counted and has lapsed stays."""
 
 import threading
 from dataclasses import replace
@@ -40,11 +40,11 @@ def tell(site, delivered, since_ns=1):
 
 def known(site, name="image"):
     """The image as anybody reads it."""
-    return Announced(site.state, site.store).one(name)
+    return Announced(site.state, site.database).one(name)
 
 
 def fails(site, decide):
-    """Decide something while the store hangs, and let it go on once that was given up."""
+    """Decide something while the database hangs, and let it go on once that was given up."""
     site.hangs()
     done = decide()
     with pytest.raises(DatabaseFailed):
@@ -61,7 +61,7 @@ def goes_on(site):
 def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
     site.hangs()
     site.use_cases.announce(KEYED)
-    eventually(lambda: site.store._writing, within_s=5, what="the announcement is being written")
+    eventually(lambda: site.database._writing, within_s=5, what="the announcement is being written")
     with pytest.raises(DatabaseFailed):
         site.use_cases.forget("image").saved.result(5)
     assert site.use_cases.announcements() == ()
@@ -101,7 +101,7 @@ def test_a_release_that_went_through_unheard_has_ended_with_all_that_was_counted
     ended = known(site)
     assert isinstance(ended, EndedAnnouncement)
     assert (ended.state, total_bytes(ended.announcement.delivered)) == ("released", 2_000)
-    (stored,) = site.store.ended(EndedQuery())
+    (stored,) = site.database.ended(EndedQuery())
     assert stored == ended
     assert site.use_cases.announce(replace(KEYED, announcement_id="made-up")).value == ended
 
@@ -117,7 +117,7 @@ def test_the_name_of_one_that_has_ended_can_be_announced_again_after_that_was_no
     assert total_bytes(known(site).announcement.delivered) == 1_500
 
 
-def test_what_was_counted_and_what_has_lapsed_while_the_store_hung_is_saved_later(site):
+def test_what_was_counted_and_what_has_lapsed_while_the_database_hung_is_saved_later(site):
     announced(site)
     other = announced(site, replace(KEYED, announcement_id="other", key="night-2", size_bytes=10**12))
     tell(site, 1_000)
@@ -130,10 +130,10 @@ def test_what_was_counted_and_what_has_lapsed_while_the_store_hung_is_saved_late
         site.use_cases.tick()
     assert (known(site).state, total_bytes(known(site).announcement.delivered)) == ("lapsed", 1_500)
     goes_on(site)
-    ended = {one.announcement.announcement_id: one for one in site.store.ended(EndedQuery(limit=9))}
+    ended = {one.announcement.announcement_id: one for one in site.database.ended(EndedQuery(limit=9))}
     assert (ended["image"].state, total_bytes(ended["image"].announcement.delivered)) == ("lapsed", 1_500)
     assert ended["image"].ended_us == lapses_us
-    assert set(site.store.load().announcements) == {one.announcement_id for one in site.use_cases.announcements()}
+    assert set(site.database.load().announcements) == {one.announcement_id for one in site.use_cases.announcements()}
 
 
 def test_counts_in_memory_are_not_lost_when_the_ledger_is_read_anew(site):
@@ -152,20 +152,20 @@ def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, 
     monkeypatch.setattr("controller.database.database.READ_WITHIN_S", 0.2)
     announced(site)
     hanging = threading.Event()
-    found = site.store._session.ask
+    found = site.database._session.ask
 
     def slow(query):
         hanging.wait(30)
         return found(query)
 
-    site.store._session.ask = slow
+    site.database._session.ask = slow
     for _ in range(2):
         with pytest.raises(DatabaseFailed, match="has not answered"):
             known(site, "other")
-    assert sum(thread.name == "store reader" for thread in threading.enumerate()) == 1
+    assert sum(thread.name == "database reader" for thread in threading.enumerate()) == 1
     hanging.set()
-    eventually(lambda: not site.store._late, within_s=5, what="the database has answered")
-    assert site.store.ended(EndedQuery()) == ()
+    eventually(lambda: not site.database._late, within_s=5, what="the database has answered")
+    assert site.database.ended(EndedQuery()) == ()
 
 
 def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
@@ -176,29 +176,29 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
     def gone(_):
         raise OSError("no route to host")
 
-    site.store._session.ask = gone
-    found, lacks = Announced(site.state, site.store).page(0, 10, ())
+    site.database._session.ask = gone
+    found, lacks = Announced(site.state, site.database).page(0, 10, ())
     assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
     assert lacks == "no route to host"
 
 
 def test_a_read_that_fails_makes_the_controller_connect_again(site):
     announced(site)
-    ask = site.store._session.ask
+    ask = site.database._session.ask
     opened = []
 
     def gone(_):
         raise OSError("server closed the connection unexpectedly")
 
-    site.store._session.ask = gone
+    site.database._session.ask = gone
     with pytest.raises(DatabaseFailed):
         known(site, "other")
     site.use_cases.tick()
-    assert site.value.reported.store_error == "server closed the connection unexpectedly"
+    assert site.value.reported.database_error == "server closed the connection unexpectedly"
     assert site.use_cases.saves.unsaved_us > 0
-    connect = site.store._session.open
-    site.store._session.open = lambda: opened.append(connect())
-    site.store._session.ask = ask
+    connect = site.database._session.open
+    site.database._session.open = lambda: opened.append(connect())
+    site.database._session.ask = ask
     recovered(site)
     assert opened
-    assert site.store.ended(EndedQuery()) == ()
+    assert site.database.ended(EndedQuery()) == ()

@@ -102,13 +102,13 @@ def test_a_deadline_for_a_disk_that_nobody_knows_makes_no_sense():
 
 def test_a_disk_is_not_promised_twice_across_a_restart(tmp_path):
     url = f"sqlite:///{tmp_path}/headway.db"
-    before = ready_site(store=url)
+    before = ready_site(database=url)
     disk = store(3, waits=False, rate_bps=280 * MB, room_bytes=75 * MB)
     tells(before, disk)
     kept = before.use_cases.announce(image("one", size_bytes=SIZE, senders=("base20",)))
     kept.saved.result()
-    before.store.close()
-    after = FakeSite(store=url, clock=before.clock)
+    before.database.close()
+    after = FakeSite(database=url, clock=before.clock)
     after.attach_all()
     after.converge()
     tells(after, disk)
@@ -116,7 +116,7 @@ def test_a_disk_is_not_promised_twice_across_a_restart(tmp_path):
         assert after.state.wished.ledger.announcements["one"] == kept.value
     second = announced(after, "two", senders=("base21",))
     assert second.drains[0].start_us >= kept.value.drains[-1].end_us - 2 * S
-    after.store.close()
+    after.database.close()
 
 
 def test_a_promise_that_knew_the_disk_is_not_held_to_less_while_its_room_fills(site):

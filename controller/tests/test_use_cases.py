@@ -1,4 +1,4 @@
-"""What outlives a crash, what the clock does by itself, and what a broken store does to use_cases."""
+"""What outlives a crash, what the clock does by itself, and what a broken database does to use_cases."""
 
 import threading
 import time
@@ -70,8 +70,8 @@ def site():
 
 def after_restart(site):
     """The same database read by a new process, at this moment."""
-    state = GuardedState(site.state.site, site.clock.instant, site.store.term + TERM_STEP)
-    return state, UseCases(state, site.store)
+    state = GuardedState(site.state.site, site.clock.instant, site.database.term + TERM_STEP)
+    return state, UseCases(state, site.database)
 
 
 def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are_the_same(site):
@@ -104,7 +104,7 @@ def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
     _, use_cases = after_restart(site)
     use_cases.tick()
     assert use_cases.reservation("r").state is ReservationState.PROVISIONING
-    missed = Reserved(use_cases, site.store).one("missed")
+    missed = Reserved(use_cases, site.database).one("missed")
     assert missed.state is ReservationState.EXPIRED
     assert "no controller" in missed.reason
 
@@ -282,10 +282,10 @@ def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newe
     assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == 10**9
 
 
-def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):
-    site = FakeSite(store=f"sqlite:///{tmp_path}/headway.db")
+def test_what_the_database_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):
+    site = FakeSite(database=f"sqlite:///{tmp_path}/headway.db")
     held(site.use_cases)
-    site.store._refuse("the disk is full")  # as the writer does when a commit has failed
+    site.database._refuse("the disk is full")  # as the writer does when a commit has failed
     kept = site.use_cases.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
     with pytest.raises(DatabaseFailed, match="the disk is full"):
         kept.saved.result()
@@ -294,15 +294,15 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
     site.use_cases.saves.recover()  # brings memory to what is on disk
     assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
     assert held(site.use_cases, "next", rate_bps=1).state is ReservationState.HELD
-    assert {r.reservation_id for r in site.store.load().reservations} == {"r", "next"}
+    assert {r.reservation_id for r in site.database.load().reservations} == {"r", "next"}
 
 
 def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     """On real threads and the real time: active within a moment of its start, expired within one of its end."""
     site = FakeSite(standing=(), clock=RealClock())
-    store = Database(f"sqlite:///{tmp_path}/headway.db")
-    store.open()
-    use_cases = UseCases(site.state, store)
+    database = Database(f"sqlite:///{tmp_path}/headway.db")
+    database.open()
+    use_cases = UseCases(site.state, database)
     site.attach_all()
     workers = [
         threading.Thread(target=work, daemon=True)
@@ -319,7 +319,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     seen = {}
 
     def expired():
-        state = Reserved(use_cases, store).one("r").state
+        state = Reserved(use_cases, database).one("r").state
         seen.setdefault(state, time.time_ns() // 1000 - now_us)
         return state is ReservationState.EXPIRED
 
@@ -327,7 +327,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     site.state.stop()
     for worker in workers:
         worker.join(5)
-    store.close()
+    database.close()
     assert list(seen)[:1] == [ReservationState.COMMITTED]
     assert ReservationState.ACTIVE in seen
     assert seen[ReservationState.ACTIVE] >= 300_000

@@ -27,9 +27,9 @@ def machine_clock(saved: SavedTime | None, *, trusts_wall: bool) -> SiteClock:
 class ClockWatch:
     """The look at the clocks; by the thread that acts on time, several times in ``LOOKED_AT_US``."""
 
-    def __init__(self, state: GuardedState, store: Database, clock: SiteClock) -> None:
+    def __init__(self, state: GuardedState, database: Database, clock: SiteClock) -> None:
         self._state = state
-        self._store = store
+        self._database = database
         self._clock = clock
         self._boot_id = boot_id()
         self._saved: SavedTime | None = None
@@ -64,4 +64,4 @@ class ClockWatch:
             if passed_us < SAVED_EVERY_US and abs(now.calendar_us - known.calendar_us - passed_us) <= STEP_US:
                 return
         self._saved = SavedTime(self._boot_id, now.calendar_us, now.elapsed_us)
-        self._store.save(Changes(time=self._saved))
+        self._database.save(Changes(time=self._saved))

@@ -31,7 +31,7 @@ class Pair:
     Args:
         leadership: whether we lead; its thread is another's.
         state: brought to what the leader has written, until we lead.
-        store: opened to read only until then.
+        database: opened to read only until then.
         saves: between these two.
         elapsed_us: the clock that nobody can set.
     """
@@ -40,13 +40,13 @@ class Pair:
         self,
         leadership: Leadership,
         state: GuardedState,
-        store: Database,
+        database: Database,
         saves: Saves,
         elapsed_us: Callable[[], int],
     ) -> None:
         self._leadership = leadership
         self._state = state
-        self._store = store
+        self._database = database
         self._saves = saves
         self._elapsed_us = elapsed_us
         self._read = -1  # the transactions of the leader's that we have read, by their number
@@ -86,15 +86,15 @@ class Pair:
             self._current_us = at_us
 
     def lead(self, followers: tuple[Follower, ...], greet: Callable[[], None]) -> None:
-        """Take over: the store, what was written of which we have not read, the plan under our term, all below.
+        """Take over: the database, what was written of which we have not read, the plan under our term, all below.
 
         Raises:
             DatabaseError: it does not work, or another leads already.
         """
         term, begun_s = self._leadership.term, time.monotonic()
         with self._reading:
-            self._store.open(term)
-            if self._store.saves != self._read:
+            self._database.open(term)
+            if self._database.saves != self._read:
                 self._saves.read_anew()
         self._state.lead(term)
         for follower in followers:

@@ -1,4 +1,4 @@
-"""The thread that brings memory and database together again after the store has failed; nobody waits for it."""
+"""The thread that brings memory and database together again after the database has failed; nobody waits for it."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ class Recovery:
     """Reads the ledger anew as soon as the database can be read and written.
 
     Args:
-        state: that says whether the store has failed.
+        state: that says whether the database has failed.
         saves: what reads it.
         followed: ends one of a pair, which another one has followed: it begins anew, and stands by. None if alone.
     """
@@ -33,7 +33,7 @@ class Recovery:
         state = self._state
         while True:
             with state.changed:
-                state.halted.wait_for(lambda: state.stopping or state.reported.store_error)
+                state.halted.wait_for(lambda: state.stopping or state.reported.database_error)
                 if state.stopping:
                     return
             if not self.step():
@@ -41,7 +41,7 @@ class Recovery:
                     state.halted.wait_for(lambda: state.stopping, timeout=AGAIN_S)
 
     def step(self) -> bool:
-        """Try once; return whether the store works.
+        """Try once; return whether the database works.
 
         Raises:
             DatabaseTaken: another controller has led meanwhile, and we are no pair.

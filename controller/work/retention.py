@@ -18,15 +18,15 @@ log = structlog.get_logger()
 
 
 class Retention:
-    """Deletes from the store; memory has had none of it for long.
+    """Deletes from the database; memory has had none of it for long.
 
     ``retention_us``: how long reservations are kept after their end, and changes after they were made; None for ever.
     Announcements have a time of their own.
     """
 
-    def __init__(self, state: GuardedState, store: Database, retention_us: int | None) -> None:
+    def __init__(self, state: GuardedState, database: Database, retention_us: int | None) -> None:
         self._state = state
-        self._store = store
+        self._database = database
         kept = {EndedKind.RESERVATION: retention_us, EndedKind.ANNOUNCEMENT: KEEP_US}
         self._changes_us = retention_us
         self._said: ChainEnd | None = None  # in the log
@@ -47,12 +47,12 @@ class Retention:
             pause_s = PAUSE_S if more else AGAIN_S
 
     def step(self) -> bool:
-        """Forget some; return whether there may be more. What the store does not do now it does an hour later."""
+        """Forget some; return whether there may be more. What the database does not do now it does an hour later."""
         now_us = self._state.now_us()
         try:
-            counts = [self._store.forget(kind, now_us - us, AT_ONCE) for kind, us in self._kept_us.items()]
+            counts = [self._database.forget(kind, now_us - us, AT_ONCE) for kind, us in self._kept_us.items()]
             if self._changes_us is not None:
-                counts.append(self._store.forget_changes(now_us - self._changes_us, AT_ONCE))
+                counts.append(self._database.forget_changes(now_us - self._changes_us, AT_ONCE))
         except DatabaseError:  # whoever saves says so
             return False
         return AT_ONCE in counts
@@ -60,7 +60,7 @@ class Retention:
     def say_last(self) -> None:
         """Say in the log which change is the last one, and its hash; nothing if that is said."""
         try:
-            last = self._store.last_change()
+            last = self._database.last_change()
         except DatabaseError:  # whoever saves says so
             return
         if last not in {self._said, BEGINNING}:

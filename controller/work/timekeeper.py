@@ -13,7 +13,7 @@ from controller.state.value import must_prepare
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
 
-IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
+IDLE_US = 1_000_000  # how long a failure of the database, or of an agent, may wait to be noticed
 SOONEST_US = 1_000
 RESTS = 3  # times as long as a step has taken hosts that come or go are waited for: they share the next plan
 

@@ -38,7 +38,7 @@ def _commits(engine: sa.Engine, client: int, until_s: float) -> int:
 
 
 def _engine(url: str) -> sa.Engine:
-    """Return an engine whose commits are as sure as those of a controller's store."""
+    """Return an engine whose commits are as sure as those of a controller's database."""
     known = sa.make_url(url)
     if known.get_backend_name() == "postgresql":
         return sa.create_engine(known.set(drivername="postgresql+psycopg"), poolclass=NullPool)

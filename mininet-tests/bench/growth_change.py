@@ -1,7 +1,7 @@
 """One change in a whole controller: from the use case to the last message to a switch and a host, in process.
 
-State, ledger, store (SQLite in memory), clock, convergence and the switches' side are the real ones. Switches and hosts
-are stood in for where the wire would begin: a switch takes what it is told, a host confirms at once.
+State, ledger, database (SQLite in memory), clock, convergence and the switches' side are the real ones. Switches and
+hosts are stood in for where the wire would begin: a switch takes what it is told, a host confirms at once.
 """
 
 import threading
@@ -80,12 +80,12 @@ class WholeController:
 
     def __init__(self, network: Network, standing: tuple[Flow, ...]) -> None:
         now = Instant(1_800_000_000 * S, 1_000 * S)
-        store = Database("sqlite://", save_within_s=30)
-        store.open()
+        database = Database("sqlite://", save_within_s=30)
+        database.open()
         self.state = GuardedState(Site(network, DEFAULT_POLICY, standing, LEASE_MS, together_us=0), lambda: now, 1)
         self.reports, self.pushes = Reports(self.state), 0
-        self.use_cases = UseCases(self.state, store)
-        clock = ClockWatch(self.state, store, SiteClock(lambda: now.elapsed_us, lambda: now.calendar_us))
+        self.use_cases = UseCases(self.state, database)
+        clock = ClockWatch(self.state, database, SiteClock(lambda: now.elapsed_us, lambda: now.calendar_us))
         self._clock = Timekeeper(self.state, self.use_cases, clock)
         self.switches = TakenSwitches(network)
         writers = {switch.name: TakenQueues() for switch in network.switches}

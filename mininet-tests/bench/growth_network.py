@@ -110,12 +110,12 @@ def start(network: Network, reservations: int, calls: int) -> Callable[[], objec
     """Return the start of a controller with so many reservations on the books, each of an hour of a month."""
     folder = TemporaryDirectory()
     url = f"sqlite:///{Path(folder.name)}/headway.db"
-    store = _filled(network, reservations, url)
+    database = _filled(network, reservations, url)
     fresh = iter([GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS), lambda: NOW, 1) for _ in range(calls)])
 
     def call() -> object:
         state = next(fresh)
-        Saves(state, store).read_anew()
+        Saves(state, database).read_anew()
         with state.changed:
             state.replan()
             if len(state.wished.ledger.reservations) != reservations:
@@ -126,7 +126,7 @@ def start(network: Network, reservations: int, calls: int) -> Callable[[], objec
 
 
 def _filled(network: Network, reservations: int, url: str) -> Database:
-    """Return an open store with reservations between hosts, all of them admitted."""
+    """Return an open database with reservations between hosts, all of them admitted."""
     ledger = Site(network, DEFAULT_POLICY, (), LEASE_MS).ledger()
     target, senders = network.hosts[0].name, network.hosts[1:]
     for number in range(reservations):
@@ -135,9 +135,9 @@ def _filled(network: Network, reservations: int, url: str) -> Database:
         name = f"r{number}"
         ledger.hold(asked, Created(name, NOW.calendar_us))
         ledger.happened(name, LifecycleEvent.COMMIT, NOW.calendar_us)
-    store = Database(url, save_within_s=60)
-    store.open()
+    database = Database(url, save_within_s=60)
+    database.open()
     books = tuple(ledger.reservations.values())
     for first in range(0, len(books), 1_000):
-        store.save(Changes(reservations=books[first : first + 1_000])).result()
-    return store
+        database.save(Changes(reservations=books[first : first + 1_000])).result()
+    return database

@@ -33,7 +33,7 @@ class BuyingController:
     """The process: its site, and what it may be told."""
 
     def __init__(self, kind: str, url: str, database: str, now_us: int) -> None:
-        self.site = _SITE(lambda clock: {CIRCUIT: CLIENTS[kind](url, clock)}, store=database, now_us=now_us)
+        self.site = _SITE(lambda clock: {CIRCUIT: CLIENTS[kind](url, clock)}, database=database, now_us=now_us)
 
     def told(self, what: dict[str, Any]) -> dict[str, Any]:
         """Do something at a time, and return how all stands."""

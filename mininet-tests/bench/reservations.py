@@ -255,18 +255,18 @@ def pairs_per_s(controller: Running, seconds: float, *, at_once: bool = False) -
 
 
 def booked(reservations: tuple[Reservation, ...], url: str) -> None:
-    """Put the reservations into a store, as a controller that has run for long would have."""
-    store = Database(url)
-    store.open()
+    """Put the reservations into a database, as a controller that has run for long would have."""
+    database = Database(url)
+    database.open()
     try:
         for first in range(0, len(reservations), 1_000):
-            store.save(Changes(reservations=reservations[first : first + 1_000])).result()
+            database.save(Changes(reservations=reservations[first : first + 1_000])).result()
     finally:
-        store.close()
+        database.close()
 
 
 @contextmanager
-def stores(directory: Path) -> Iterator[dict[str, str]]:
+def databases(directory: Path) -> Iterator[dict[str, str]]:
     """Give the URLs of an empty SQLite and an empty PostgreSQL database."""
     with PrivatePostgres() as postgres:
         yield {"sqlite": f"sqlite:///{directory}/headway.db", "postgresql": postgres.url}
@@ -278,7 +278,7 @@ def over_http(seconds: float, progress: Callable[[str], None]) -> dict[str, Any]
     books = tuple(replace(r, key="") for r in ledger.reservations.values() if r.state is ReservationState.COMMITTED)
     result: dict[str, Any] = {"clients": CLIENTS, "rest_pairs_per_s": {}, "rest": {}}
     result |= {"pairs_over_bare_commits": {}, "in_one_request_over_bare_commits": {}}
-    with tempfile.TemporaryDirectory() as name, stores(Path(name)) as urls:
+    with tempfile.TemporaryDirectory() as name, databases(Path(name)) as urls:
         for kind, url in urls.items():
             progress(f"{kind}: {CLIENTS} clients hold and commit for {seconds:g} s")
             booked(books, url)

@@ -1,7 +1,7 @@
 """What a million reservations that have ended cost: a start, a page of a list, memory; beside an empty database.
 
 Both databases, each empty and full in turn, in one run; a real controller over HTTP. The million is made by SQL of one
-reservation that a store has saved.
+reservation that a database has saved.
 """
 
 import argparse
@@ -82,14 +82,14 @@ def ended_one(now_us: int) -> Reservation:
 
 def filled(url: str, count: int) -> None:
     """Put so many that have ended into a database."""
-    store = Database(url)
-    store.open()
+    database = Database(url)
+    database.open()
     try:
         if count:
             known = ended_one(time.time_ns() // 1000 - count * 1_000_000)
-            store.save(Changes(reservations=(replace(known, description="one"),))).result()
+            database.save(Changes(reservations=(replace(known, description="one"),))).result()
     finally:
-        store.close()
+        database.close()
     if count:
         engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), poolclass=sa.NullPool)
         with engine.begin() as connection:

@@ -25,7 +25,7 @@ UP_WITHIN_S = 120.0  # 4 s of a processor that is its own; others may want it to
 
 @dataclass(slots=True)
 class Running:
-    """A controller that can be killed and started again on the same store.
+    """A controller that can be killed and started again on the same database.
 
     Attributes:
         config: its configuration file.
@@ -91,18 +91,18 @@ def free_port() -> int:
 @contextlib.contextmanager
 def running(
     directory: Path,
-    store: str,
+    database: str,
     inside: tuple[str, ...] = (),
     *,
     rate: str = "10 Gbit/s",
     trusts: ssl.SSLContext | None = None,
     **more: object,
 ) -> Iterator[Running]:
-    """Give a controller of the two-site network on a store; it is ended afterwards.
+    """Give a controller of the two-site network on a database; it is ended afterwards.
 
     Args:
         directory: of its configuration and its log.
-        store: the store's URL.
+        database: the database's URL.
         inside: what stands before its command, of a machine of its own; then all of ``listen`` must be said.
         rate: of the circuit.
         trusts: what is believed of its REST API, which then speaks TLS.
@@ -113,7 +113,7 @@ def running(
     listen = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")} | said
     config = directory / "controller.yaml"
     network = section_of(chile_illinois(rate_bps(rate)))
-    config.write_text(yaml.safe_dump({"network": network, "listen": listen, "store": store, **more}))
+    config.write_text(yaml.safe_dump({"network": network, "listen": listen, "store": database, **more}))
     one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", trusts=trusts, inside=inside)
     try:
         one.start()

@@ -20,7 +20,7 @@ def _patience(monkeypatch):
 def ended(site, *numbers):
     """Let reservations have ended."""
     many = tuple(replace(reservation(n), state=ReservationState.EXPIRED) for n in numbers)
-    site.store.save(Changes(reservations=many)).result(10)
+    site.database.save(Changes(reservations=many)).result(10)
 
 
 def lines_of(text):

@@ -27,14 +27,14 @@ def _patience(monkeypatch):
 
 @pytest.fixture
 def database(tmp_path):
-    """The path of a store with five changes, and the last of them."""
+    """The path of a database with five changes, and the last of them."""
     path = tmp_path / "headway.db"
-    store = Database(f"sqlite:///{path}")
-    store.open()
+    database = Database(f"sqlite:///{path}")
+    database.open()
     for n in range(1, 6):
-        done(store, recorded(reservation(n)))
-    last = store.last_change()
-    store.close()
+        done(database, recorded(reservation(n)))
+    last = database.last_change()
+    database.close()
     return path, last
 
 

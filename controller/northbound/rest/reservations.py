@@ -169,7 +169,7 @@ class Reservations:
         return answer(render_promises.reservation(value, self._network, obstacles, lacking), status, headers)
 
     async def _one(self, name: str) -> Reservation:
-        """Return a reservation, from memory or from the store."""
+        """Return a reservation, from memory or from the database."""
         try:
             return self._use_cases.reservation(name)
         except NotKnown:

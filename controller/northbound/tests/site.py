@@ -29,14 +29,14 @@ def dependencies_of(site: FakeSite, **others) -> Dependencies:
     found = Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
-        reserved=Reserved(site.use_cases, site.store),
-        announced=Announced(site.state, site.store),
+        reserved=Reserved(site.use_cases, site.database),
+        announced=Announced(site.state, site.database),
         events=site.state.events,
         network=network,
         now_us=site.clock,
         connected=lambda: frozenset(switch.dpid for switch in network.switches),
         drift=site.audits.view,
-        changes=site.store.changes,
+        changes=site.database.changes,
         names=frozenset({"testserver"}),  # as Starlette's client asks
     )
     return replace(found, **others)

@@ -26,9 +26,9 @@ BOB, KEPT_TOO = new_token("bob", Role.OPERATE, NOW, NOW + timedelta(days=1))
 @pytest.fixture
 def site(tmp_path):
     """A site on a database in a file, that is looked at from beside."""
-    site = FakeSite(chile_illinois(), standing=(), store=f"sqlite:///{tmp_path}/headway.db")
+    site = FakeSite(chile_illinois(), standing=(), database=f"sqlite:///{tmp_path}/headway.db")
     yield site
-    site.store.close()
+    site.database.close()
 
 
 def asking_from(site, address, token=None, rules=None):
@@ -74,7 +74,7 @@ def test_each_change_of_a_reservation_is_remembered_with_who_when_from_where_and
         {"version": 4, "rate_bps": 400_000_000},
     )
     assert {row["outcome"] for row in found} == {"done"}
-    assert verified(site.store.url).fault is None
+    assert verified(site.database.url).fault is None
 
 
 def test_a_hold_that_is_committed_in_the_same_request_is_two_changes_of_one_request(site):
@@ -181,7 +181,7 @@ def test_a_request_has_a_name_of_its_own_or_ours(site):
 
 
 def test_a_database_that_cannot_be_read_is_503(site):
-    site.store.close()
+    site.database.close()
     assert asking_from(site, "127.0.0.1").get(CHANGES).status_code == 503
 
 

@@ -34,9 +34,9 @@ S = 1_000_000
 @pytest.fixture
 def site(tmp_path):
     """A site of one circuit, on a database in a file."""
-    site = FakeSite(chile_illinois(), standing=(), store=f"sqlite:///{tmp_path}/headway.db")
+    site = FakeSite(chile_illinois(), standing=(), database=f"sqlite:///{tmp_path}/headway.db")
     yield site
-    site.store.close()
+    site.database.close()
 
 
 @pytest.fixture
@@ -128,26 +128,26 @@ def test_two_may_share_some_time_and_nothing_is_free_until_both_are_over_or_take
 
 def test_beside_a_schedule_what_is_left_of_the_rate_comes_back_when_it_is_taken_back(tmp_path):
     half = Period(START_US + HOUR_US, START_US + 3 * HOUR_US, 500_000_000)
-    store = f"sqlite:///{tmp_path}/headway.db"
-    site = FakeSite(chile_illinois(), standing=(), store=store, schedules={CIRCUIT: (half,)})
+    database = f"sqlite:///{tmp_path}/headway.db"
+    site = FakeSite(chile_illinois(), standing=(), database=database, schedules={CIRCUIT: (half,)})
     client = TestClient(api_of(site))
     before = free(client)
     made = planned(client, 2)["maintenance"]
     assert [bps for _, bps in free(client)] == [before[0][1], before[1][1], 0, before[0][1]]
     client.delete(f"{WORK}/{made['id']}")
     assert free(client) == before
-    site.store.close()
+    site.database.close()
 
 
 def test_it_outlives_a_restart_and_is_in_the_chain(site, client):
     made = client.post(WORK, json=TWO_HOURS).json()["maintenance"]
     gone = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 4 * HOUR_US)}).json()["maintenance"]
     client.delete(f"{WORK}/{gone['id']}")
-    site.use_cases = UseCases(site.state, site.store)  # another process, which reads the store
+    site.use_cases = UseCases(site.state, site.database)  # another process, which reads the database
     again = TestClient(api_of(site))
     assert again.get(WORK).json() == [made]
     assert rates(again)[1] == 0
-    told = [(row.change.kind, row.change.id, row.change.who) for row in site.store.changes(ChangeQuery(limit=9))]
+    told = [(row.change.kind, row.change.id, row.change.who) for row in site.database.changes(ChangeQuery(limit=9))]
     assert told == [
         ("maintenance.planned", made["id"], "anybody"),
         ("maintenance.planned", gone["id"], "anybody"),
@@ -199,10 +199,10 @@ def test_reservations_that_it_breaks_are_told_of(site, client):
     assert names[-2:] == ["reservation.unkeepable", "reservation.keepable"]
 
 
-def test_a_store_that_fails_leaves_nothing_planned(site, client):
+def test_a_database_that_fails_leaves_nothing_planned(site, client):
     free = rates(client)
-    maintaining = Maintaining(site.state, Saves(site.state, site.store))
-    site.store.close()
+    maintaining = Maintaining(site.state, Saves(site.state, site.database))
+    site.database.close()
     work = Maintenance("m", CIRCUIT, START_US + HOUR_US, START_US + 2 * HOUR_US)
     done = maintaining.plan(lambda _: work, only_look=False, force=False)
     assert done.saved.exception(30) is not None
@@ -216,7 +216,7 @@ def test_the_calendar_has_what_was_worked_on_yesterday_and_of_what_was_taken_bac
     site.clock.now_us += 6 * HOUR_US
     for made in (begun, coming):
         client.delete(f"{WORK}/{made.json()['maintenance']['id']}")
-    site.use_cases = UseCases(site.state, site.store)  # another process, which reads the store
+    site.use_cases = UseCases(site.state, site.database)  # another process, which reads the database
     again = TestClient(api_of(site))
     assert again.get(WORK).json() == []
     drawn = again.get("/").text
@@ -231,7 +231,7 @@ def test_what_has_been_over_for_two_days_is_not_kept(site, client):
     client.post(WORK, json=TWO_HOURS)
     site.clock.now_us += 4 * 24 * HOUR_US
     late = client.post(WORK, json=TWO_HOURS | {"start": shown_time(site.clock.now_us), "duration_s": 60}).json()
-    (kept,) = UseCases(site.state, site.store).maintaining.all(0)
+    (kept,) = UseCases(site.state, site.database).maintaining.all(0)
     assert kept.name == late["maintenance"]["id"]
 
 

@@ -36,10 +36,10 @@ QUOTAS = Quotas({"group:alma": Quota(20_000_000, 10**9, 48 * HOUR_US, 3)})
 @pytest.fixture
 def site(tmp_path):
     """A site on a database in a file, where one group has a quota."""
-    site = FakeSite(chile_illinois(), standing=(), store=f"sqlite:///{tmp_path}/headway.db")
+    site = FakeSite(chile_illinois(), standing=(), database=f"sqlite:///{tmp_path}/headway.db")
     site.use_cases.allowances.quotas = QUOTAS
     yield site
-    site.store.close()
+    site.database.close()
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_owners_outlive_a_restart_and_are_remembered_with_the_change(site, perso
     held = person("ana").post(MANY, json=SMALL | {"owner": "group:lsst"}).json()
     person("ana").post(IMAGES, json=IMAGE | {"owner": "group:lsst"})
     person("ana").patch(f"{MANY}/{held['id']}", json={"owner": "token:ana"}, headers={"If-Match": "*"})
-    again = UseCases(site.state, site.store)
+    again = UseCases(site.state, site.database)
     assert [(one.owner, one.creator) for one in again.reservations()] == [("token:ana", "token:ana")]
     assert [(one.owner, one.creator) for one in again.announcements()] == [("group:lsst", "token:ana")]
     told = [row.change for row in dependencies_of(site).changes(ChangeQuery(limit=100))]

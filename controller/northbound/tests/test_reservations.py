@@ -284,13 +284,13 @@ def test_what_has_ended_cannot_be_changed(client, held):
 
 
 class Failing:
-    """A store that cannot write."""
+    """A database that cannot write."""
 
     url = "sqlite:////var/lib/headway/headway.db"
     unsaved_us = 0
 
     def save(self, _):
-        """Fail, as a store does that waits to be loaded."""
+        """Fail, as a database does that waits to be loaded."""
         from concurrent.futures import Future
 
         future = Future()
@@ -299,7 +299,7 @@ class Failing:
 
 
 def test_nothing_is_answered_that_was_not_saved(client, site, held):
-    site.use_cases.saves._store = Failing()
+    site.use_cases.saves._database = Failing()
     for answer in (
         client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}),
         client.post(f"{MANY}/{held['id']}/commit"),

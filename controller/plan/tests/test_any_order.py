@@ -26,7 +26,7 @@ class Promises(RuleBasedStateMachine):
         self.saved, self.announced, self.number = {}, {}, 0
 
     def keep(self):
-        """Save what has changed, as the store does."""
+        """Save what has changed, as the database does."""
         part = self.ledger.changes(decided=True)
         self.saved |= part.reservations
         self.announced = {k: v for k, v in (self.announced | part.announcements).items() if v is not None}

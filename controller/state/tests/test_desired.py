@@ -93,7 +93,7 @@ def test_what_a_plan_does_not_depend_on_does_not_change_it(promised, host, confi
         telemetry=Telemetry(2, 250, ()),
         telemetry_us=confirmed,
     )
-    reported = replace(state.reported.with_host(host, agent), doubts=doubts, switches_back=dpids, store_error=error)
+    reported = replace(state.reported.with_host(host, agent), doubts=doubts, switches_back=dpids, database_error=error)
     another = replace(state, reported=reported, installed=Installed(plan, plan, 2), sleeping_until_us=confirmed)
     assert plan_of_state(another) == plan
     assert basis(SITE, another.wished, another.reported, Installed(), NOW) == made_of

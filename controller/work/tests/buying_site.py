@@ -27,12 +27,12 @@ class BuyingSite(FakeSite):
     ``made`` returns, by circuit, a client of its provider, as a process that starts makes it.
     """
 
-    def __init__(self, made, network=None, store="sqlite://", now_us=None):
+    def __init__(self, made, network=None, database="sqlite://", now_us=None):
         self.made, self.clock = made, Clock()
         self.clock.now_us = self.clock.now_us if now_us is None else now_us
         self.providers = made(self.clock)
         lead_us = {circuit: provider.terms.lead_us for circuit, provider in self.providers.items()}
-        super().__init__(network or chile_illinois(10**10), (), store, clock=self.clock, lead_us=lead_us)
+        super().__init__(network or chile_illinois(10**10), (), database, clock=self.clock, lead_us=lead_us)
         self.started = self.state.events.last
         self.restart()
         self.attach_all()
@@ -44,7 +44,7 @@ class BuyingSite(FakeSite):
         self.providers = self.made(self.clock)
         with self.state.changed:
             self.state.put(wished=replace(self.state.wished, purchases={circuit: {} for circuit in self.providers}))
-        self.use_cases = UseCases(self.state, self.store)
+        self.use_cases = UseCases(self.state, self.database)
         self.buying = {c: Purchasing(self.state, self.use_cases, c, p) for c, p in self.providers.items()}
 
     @property
@@ -81,7 +81,7 @@ class BuyingSite(FakeSite):
 
     def reservation(self, name):
         """As it is now."""
-        return Reserved(self.use_cases, self.store).one(name)
+        return Reserved(self.use_cases, self.database).one(name)
 
     def bought(self, circuit=CIRCUIT):
         """What is bought and not over."""

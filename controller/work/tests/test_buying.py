@@ -1,4 +1,4 @@
-"""What is asked of a provider is on disk before it is asked: over real HTTP, with a store that refuses, and deaths."""
+"""What is asked of a provider is on disk before it is asked: over real HTTP, a database that refuses, and deaths."""
 
 import pytest
 
@@ -59,10 +59,10 @@ NEEDED = ["purchase", "change", "release"]
 
 
 @pytest.mark.parametrize("what", NEEDED)
-def test_what_the_store_refuses_reaches_no_provider(site, oscars, what):
+def test_what_the_database_refuses_reaches_no_provider(site, oscars, what):
     needs(site, what)
     before, known = asked(oscars), dict(site.value.wished.purchases[CIRCUIT])
-    site.store.close()
+    site.database.close()
     for _ in range(3):
         site.purchasing.step()
     assert asked(oscars) == before

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request, tmp_path):
+def database(request, tmp_path):
     """The URL of an empty database."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/headway.db"
@@ -22,8 +22,8 @@ def store(request, tmp_path):
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(45, marks=pytest.mark.long)])  # fifty in all
-def test_what_was_acknowledged_is_there_once_after_many_deaths(store, kills, tmp_path):
-    with running(tmp_path, store) as controller:
+def test_what_was_acknowledged_is_there_once_after_many_deaths(database, kills, tmp_path):
+    with running(tmp_path, database) as controller:
         clients = survived(controller, kills)
         told = sum(len(client.told.seen) for client in clients)
         assert told > kills, "too few reservations for the test to mean anything"

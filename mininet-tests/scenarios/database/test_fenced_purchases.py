@@ -51,11 +51,11 @@ class BuyingPair:
         row.look()
         with psycopg.connect(self.url) as connection:
             connection.execute("UPDATE headway_leader SET until = clock_timestamp()")
-        store = Database(self.url, save_within_s=30)
-        store.open(row.take(LONG_US, clock_ms=1).term)
+        database = Database(self.url, save_within_s=30)
+        database.open(row.take(LONG_US, clock_ms=1).term)
         now_us = self.sites[-1].clock.now_us if self.sites else None
         made = lambda now_us: {CIRCUIT: OscarsProvider(settings(self.oscars_url, timeout_s=5.0), now_us)}  # noqa: E731
-        site = BuyingSite(made, store=store, now_us=now_us)
+        site = BuyingSite(made, database=database, now_us=now_us)
         self.oscars.clock = lambda: site.clock.now_us / S
         self.sites.append(site)
         return site
@@ -68,7 +68,7 @@ class BuyingPair:
         """End both."""
         for site in self.sites:
             site.close()
-            site.store.close()
+            site.database.close()
         for row in self._rows:
             row.close()
 

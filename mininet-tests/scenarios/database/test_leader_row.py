@@ -90,11 +90,11 @@ def test_of_many_who_want_it_at_once_one_takes_it(url):
 
 
 def test_a_term_is_above_those_of_controllers_that_led_alone(rows, url):
-    store = Database(url)
-    store.open()
-    store.close()
+    database = Database(url)
+    database.open()
+    database.close()
     term = rows[0].take(LONG_US, clock_ms=1).term
-    assert term > store.term
+    assert term > database.term
 
 
 def test_who_leaves_the_row_is_followed_at_once(rows):
@@ -215,11 +215,11 @@ def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
 
 
 def led(row: LeaderRow, url: str) -> Database:
-    """A store of who takes the row."""
+    """A database of who takes the row."""
     term = row.take(LONG_US, clock_ms=1).term
-    store = Database(url, save_within_s=ACK_S)
-    store.open(term)
-    return store
+    database = Database(url, save_within_s=ACK_S)
+    database.open(term)
+    return database
 
 
 def test_a_write_of_an_older_term_changes_nothing_and_decides_nothing_more(rows, url):
@@ -244,17 +244,17 @@ def test_a_write_of_an_older_term_changes_nothing_and_decides_nothing_more(rows,
 
 def test_a_write_under_way_in_a_session_that_was_not_cut_is_refused_by_the_term_alone(rows, url):
     a, _ = rows
-    store = led(a, url)
-    done(store, of(reservation(1)))
+    database = led(a, url)
+    done(database, of(reservation(1)))
     with psycopg.connect(url) as connection:
         connection.execute("UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'term'")
     with pytest.raises(DatabaseFailed, match="another controller has had it"):
-        done(store, of(reservation(2)))
+        done(database, of(reservation(2)))
     reading = Database(url)
     reading.open_to_read()
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
     reading.close()
-    store.close()
+    database.close()
 
 
 def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url):
@@ -262,10 +262,10 @@ def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url)
     reading.open_to_read()
     assert reading.time() is None
     assert reading.load().reservations == ()  # there is no table yet
-    store = led(rows[0], url)
-    done(store, of(reservation(1)))
+    database = led(rows[0], url)
+    done(database, of(reservation(1)))
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
-    assert rows[1].look().saves == store.saves
+    assert rows[1].look().saves == database.saves
     with pytest.raises(DatabaseFailed, match="stands by"):
         done(reading, of(reservation(2)))
     with psycopg.connect(url, autocommit=True) as connection:
@@ -275,7 +275,7 @@ def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url)
         )
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]  # by a new connection
     reading.close()
-    store.close()
+    database.close()
 
 
 def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):

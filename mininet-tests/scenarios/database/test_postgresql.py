@@ -1,4 +1,4 @@
-"""The store on a real PostgreSQL, and what only a server can do to it."""
+"""The database on a real PostgreSQL, and what only a server can do to it."""
 
 import os
 import shutil
@@ -70,21 +70,21 @@ class TestPostgresql(DatabaseContract):
         return address.replace("postgresql://", "postgresql+psycopg://")
 
     @pytest.fixture
-    def broken(self, store, postgres, address) -> Broken:
+    def broken(self, database, postgres, address) -> Broken:
         """Nobody can reach the database."""
 
         def gone():
-            store.load()  # so that nothing is being written
+            database.load()  # so that nothing is being written
             return cut_off(postgres, address)
 
         return gone
 
 
 def opened(url: str) -> Database:
-    """A store on it."""
-    store = Database(url)
-    store.open()
-    return store
+    """A database on it."""
+    database = Database(url)
+    database.open()
+    return database
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ def mortal() -> Iterator[PrivatePostgres]:
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(mortal):
-    store, safe, enough = opened(mortal.url), [], threading.Event()
+    database, safe, enough = opened(mortal.url), [], threading.Event()
     errors = []
 
     def work(number):
         while True:
-            error = store.save(of(reservation(number))).exception(ACK_S)
+            error = database.save(of(reservation(number))).exception(ACK_S)
             if error is not None:
                 errors.append(error)
                 return
@@ -118,26 +118,26 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(morta
         thread.join(ACK_S)
     assert [type(error) for error in errors] == [DatabaseFailed] * THREADS
     with pytest.raises(DatabaseFailed):
-        store.load()
+        database.load()
     mortal.start()
     with pytest.raises(DatabaseFailed):
-        done(store, of(reservation(10**6)))
-    kept = {r.sequence for r in store.load().reservations}
+        done(database, of(reservation(10**6)))
+    kept = {r.sequence for r in database.load().reservations}
     assert set(safe) - kept == set()
     assert len(kept) <= len(safe) + THREADS  # no more than one each whose acknowledgement was lost
-    done(store, of(reservation(10**6)))
-    assert store.load().reservations[-1] == reservation(10**6)
-    store.close()
+    done(database, of(reservation(10**6)))
+    assert database.load().reservations[-1] == reservation(10**6)
+    database.close()
 
 
 def test_a_connection_that_was_cut_while_idle_fails_one_save_and_comes_back_with_load(postgres, address):
-    store = opened(address)
+    database = opened(address)
     assert thrown_out(postgres, address) == 1
     with pytest.raises(DatabaseFailed, match="terminating connection"):
-        done(store, of(reservation(1)))
-    assert store.load().reservations == ()
-    done(store, of(reservation(1)))
-    store.close()
+        done(database, of(reservation(1)))
+    assert database.load().reservations == ()
+    done(database, of(reservation(1)))
+    database.close()
 
 
 def test_who_has_lost_the_connection_cannot_write_beside_the_one_who_took_over(postgres, address):
@@ -166,15 +166,15 @@ def test_whoever_comes_while_the_last_one_is_still_ending_waits_a_moment(address
 
 
 def test_a_table_that_somebody_has_locked_makes_saves_fail_and_not_wait_for_ever(address):
-    store = opened(address)
+    database = opened(address)
     engine = sa.create_engine(address, poolclass=sa.NullPool)
     with engine.begin() as other:
         other.execute(sa.text("LOCK TABLE reservations"))
         with pytest.raises(DatabaseFailed, match="lock timeout"):
-            done(store, of(reservation(1)))
+            done(database, of(reservation(1)))
     engine.dispose()
-    assert store.load().reservations == ()
-    store.close()
+    assert database.load().reservations == ()
+    database.close()
 
 
 def test_controllers_of_two_databases_do_not_know_of_each_other(postgres, address):

@@ -17,7 +17,7 @@ from mininet_tests.testing.eventually import eventually
 HANGS_S = 6.0  # two leases
 
 
-def hanging(controller: Running, store: Path) -> dict[str, Any]:
+def hanging(controller: Running, database: Path) -> dict[str, Any]:
     """Hold the database for two leases: what users are answered meanwhile, and whether a host's lease is renewed."""
     agents = yaml.safe_load(controller.config.read_text())["listen"]["agents"]
     with Users(controller.url, agents) as users:
@@ -26,7 +26,7 @@ def hanging(controller: Running, store: Path) -> dict[str, Any]:
             return any(one.status == status and one.asked_s > since_s for one in users.writes)
 
         eventually(lambda: users.renewed_s and written(httpx.codes.CREATED, 0), within_s=WITHIN_S, what="all is well")
-        with closing(sqlite3.connect(store, isolation_level=None)) as holder:
+        with closing(sqlite3.connect(database, isolation_level=None)) as holder:
             holder.execute("BEGIN IMMEDIATE")
             began_s = time.monotonic()
             eventually(

@@ -16,7 +16,7 @@ from mininet_tests.site.running import Running
 GROUPS = ("promises", "ports", "strangers")
 
 
-def replayed(ovs: PrivateOvs, controller: Running, store: Path, groups: Sequence[str]) -> dict[str, Any]:
+def replayed(ovs: PrivateOvs, controller: Running, database: Path, groups: Sequence[str]) -> dict[str, Any]:
     """Return what came of each that is in some groups, by the name that its aims have.
 
     Raises:
@@ -28,7 +28,7 @@ def replayed(ovs: PrivateOvs, controller: Running, store: Path, groups: Sequence
             "changed while it runs": promises.changed,
             "announced twice": lambda: promises.said_twice(controller),
             "reservations that have ended": lambda: promises.ended(controller),
-            "database hangs": lambda: hanging(controller, store),
+            "database hangs": lambda: hanging(controller, database),
         },
         "ports": {
             "circuit port gone and back": lambda: ports.added_again(ovs, controller),

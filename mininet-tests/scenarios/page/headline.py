@@ -37,10 +37,10 @@ LATE_BYTES = 1_000_000
 class BrokenSite:
     """A controller, its switches, and agents that say what they are to say."""
 
-    def __init__(self, controller: Running, ovs: PrivateOvs, certificates: Path, store: Path) -> None:
+    def __init__(self, controller: Running, ovs: PrivateOvs, certificates: Path, database: Path) -> None:
         self.controller = controller
         self.ovs = ovs
-        self.store = store
+        self.database = database
         self._certificates = certificates
         self._address = yaml.safe_load(controller.config.read_text())["listen"]["agents"]
         self.agents = {host.name: self._agent(host.name) for host in chile_illinois().hosts}
@@ -121,7 +121,7 @@ class BrokenSite:
     @contextmanager
     def database_hangs(self) -> Iterator[None]:
         """Hold the database while somebody wants to save something."""
-        with closing(sqlite3.connect(self.store, isolation_level=None)) as holder:
+        with closing(sqlite3.connect(self.database, isolation_level=None)) as holder:
             holder.execute("BEGIN IMMEDIATE")
             self._announced("unsaved", httpx.codes.SERVICE_UNAVAILABLE)
             yield
@@ -185,7 +185,7 @@ def site(folder: Path) -> Iterator[BrokenSite]:
     stem = f"{certificates}/controllers/{ADDRESS}"
     tls = {"authority": f"{certificates}/ca.pem", "revoked": f"{certificates}/crl.pem"}
     tls |= {"certificate": f"{stem}.pem", "key": f"{stem}.key"}
-    store = folder / "headline.db"
+    database = folder / "headline.db"
     with ExitStack() as stack:
         ovs = stack.enter_context(PrivateOvs(Directories.standard()))
         settings: dict[str, Any] = {
@@ -194,10 +194,10 @@ def site(folder: Path) -> Iterator[BrokenSite]:
             "audit": {"interval": "1 s"},
             "failover": {"return_after": "1 s"},
         }
-        controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, trusts=None, **settings))
+        controller = stack.enter_context(running(folder, f"sqlite:///{database}", rate=RATE, trusts=None, **settings))
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         add_switches(ovs, chile_illinois(), port)
-        found = BrokenSite(controller, ovs, certificates, store)
+        found = BrokenSite(controller, ovs, certificates, database)
         for agent in found.agents.values():
             stack.callback(agent.end)
             agent.start()

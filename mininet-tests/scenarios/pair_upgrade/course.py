@@ -197,7 +197,7 @@ def one_site() -> Network:
     return described(said)
 
 
-def set_up(pair: Sequence[PackagedController], network: Network, store: str, near: str, folder: Path) -> str:
+def set_up(pair: Sequence[PackagedController], network: Network, database: str, near: str, folder: Path) -> str:
     """Set the pair up as the manual says, on machines that have the packages; return the operator's token."""
     (folder / "network.yaml").write_text(yaml.safe_dump(section_of(network)))
     token = certified(pair, folder / "network.yaml", folder / "pki")
@@ -208,7 +208,7 @@ def set_up(pair: Sequence[PackagedController], network: Network, store: str, nea
             for host in network.hosts
             if host.has_agent
         ],
-        "store": store,
+        "store": database,
         "ovsdb": {switch.name: f"ssl:{near}:{OVSDB_PORT}" for switch in network.switches},
     }
     for number, one in enumerate(pair):

@@ -124,7 +124,7 @@ def configuration(pair: Sequence[PackagedController], number: int, more: dict[st
     Args:
         pair: the machines.
         number: of this one.
-        more: what is not this page's: network, flows, store, queues.
+        more: what is not this page's: network, flows, database, queues.
     """
     one, others = pair[number], [each for each in pair if each is not pair[number]]
     at = {"rest": f"{one.address}:{REST}", "agents": f"{one.address}:{AGENTS}"}

@@ -34,10 +34,10 @@ def run(directory: Path) -> dict[str, Any]:
         AssertionError: something did not come about in time.
     """
     network = loaded(FILE)
-    store = f"sqlite:///{directory / 'headway.db'}"
+    database = f"sqlite:///{directory / 'headway.db'}"
     with (
         PrivateOvs(Directories.standard()) as ovs,
-        running(directory, store, network=str(FILE), flows=FLOWS, lease="300 ms") as controller,
+        running(directory, database, network=str(FILE), flows=FLOWS, lease="300 ms") as controller,
     ):
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         for number, switch in enumerate(network.switches):

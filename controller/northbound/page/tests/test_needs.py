@@ -79,7 +79,7 @@ def alarm(site):
 
 
 def database_hangs(site):
-    put_reported(site, store_error="it does not answer")
+    put_reported(site, database_error="it does not answer")
 
 
 def clock_is_set(site):

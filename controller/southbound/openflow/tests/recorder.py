@@ -8,7 +8,7 @@ from controller.plan.wiring import SeenPort, SeenPorts
 
 
 def new_term() -> int:
-    """A term above every one that was used before, for sessions without a store."""
+    """A term above every one that was used before, for sessions without a database."""
     return next_term(None, time.time_ns() // 1_000_000)
 
 

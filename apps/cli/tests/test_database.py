@@ -20,24 +20,24 @@ def run(*arguments, **more):
 def test_a_backup_is_made_while_the_controller_runs_and_restored_when_it_does_not(tmp_path):
     file, config, there = tmp_path / "b.jsonl", tmp_path / "c.yaml", f"sqlite:///{tmp_path}/there.db"
     config.write_text(f"store: sqlite:///{tmp_path}/here.db\nnetwork: none that is right\n")
-    store = Database(f"sqlite:///{tmp_path}/here.db")
-    store.open()
-    done(store, of(reservation(1)))
+    database = Database(f"sqlite:///{tmp_path}/here.db")
+    database.open()
+    done(database, of(reservation(1)))
     assert run("backup", str(file), "--config", str(config)) == (0, f"{file}: 1 reservations\n")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     code, said = run("restore", str(file), "--config", str(config))
     assert (code, "in use by process" in said) == (1, True)
-    store.close()
+    database.close()
     assert "not empty" in run("restore", str(file), "--config", str(config))[1]
     assert run("restore", str(file), "--store", there)[0] == 0
     assert run("backup", "-", "--store", there)[1].count('"r1"') == 1
 
 
-def test_the_store_of_a_configuration_may_be_a_section_and_one_that_is_not_right_is_said(tmp_path):
+def test_the_database_of_a_configuration_may_be_a_section_and_one_that_is_not_right_is_said(tmp_path):
     config, here = tmp_path / "c.yaml", f"sqlite:///{tmp_path}/here.db"
-    with closing(Database(here)) as store:
-        store.open()
-        done(store, of(reservation(1)))
+    with closing(Database(here)) as database:
+        database.open()
+        done(database, of(reservation(1)))
         for said in (here, f'{{url: "{here}", retention: 730 d}}'):
             config.write_text(f"store: {said}\nnetwork: none that is right\n")
             assert run("backup", "-", "--config", str(config))[1].count('"r1"') == 1

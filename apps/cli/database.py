@@ -15,14 +15,14 @@ app = typer.Typer()
 STDOUT = Path("-")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Where; - for standard input or output.")]
 Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The controller's YAML file, which names the store; see --store.")
+    Path, typer.Option("--config", "-c", help="The controller's YAML file, which names the database; see --store.")
 ]
-Url = Annotated[str | None, typer.Option("--store", help="The store's URL, instead of --config.")]
+Url = Annotated[str | None, typer.Option("--store", help="The database's URL, instead of --config.")]
 USUAL = Path("/etc/headway/controller.yaml")
 
 
 @app.command()
-def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
+def backup(file: File, config: Config = USUAL, database: Url = None) -> None:
     """Write all promises into a file, as they are at one moment; the controller may go on meanwhile.
 
     Lines of JSON, the same for SQLite and PostgreSQL. The file appears when it is whole.
@@ -35,7 +35,7 @@ def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
     rows: dict[str, int] = {}
     try:
         with _written(file) as out:
-            for line in backed_up(url_of(config, store), rows):
+            for line in backed_up(url_of(config, database), rows):
                 out.write(line)
     except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
@@ -43,10 +43,10 @@ def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
 
 
 @app.command()
-def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
-    """Put a backup into an empty store, all of it or nothing. No controller may be using it.
+def restore(file: File, config: Config = USUAL, database: Url = None) -> None:
+    """Put a backup into an empty database, all of it or nothing. No controller may be using it.
 
-    The store may be of another kind than the one the backup is of, and the backup of an older version.
+    The database may be of another kind than the one the backup is of, and the backup of an older version.
 
     headway restore /var/backups/headway-2026-11-22.jsonl --store postgresql://headway@db.example.org/headway
     """
@@ -55,18 +55,18 @@ def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
 
     try:
         with sys.stdin if file == STDOUT else file.open(encoding="utf-8") as lines:
-            done = restored(url_of(config, store), lines)
+            done = restored(url_of(config, database), lines)
     except UnicodeDecodeError:
-        base.stop(f"{file}: this is no backup of a store", base.EXIT_FAILED)
+        base.stop(f"{file}: this is no backup of a database", base.EXIT_FAILED)
     except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"{done.shown}: {_counted(done.rows)}")
 
 
-def url_of(config: Path, store: str | None) -> str:
-    """Return the store's URL; of a configuration nothing else need be right."""
-    if store is not None:
-        return store
+def url_of(config: Path, database: str | None) -> str:
+    """Return the database's URL; of a configuration nothing else need be right."""
+    if database is not None:
+        return database
     from controller.database.settings import DatabasePart
     from controller.errors import ConfigError
     from controller.settings.file import part_of
