@@ -10,7 +10,8 @@
  * ended: a tail that a burst of losses has taken would else be sent again at the standby rate.
  *
  * Any byte of an MPTCP subflow begins a flight. Its scheduler gives the next bytes to the subflow that would be through
- * with them first, so one that stands by gets less than DEMAND_BYTES however much the program has written.
+ * with them first, so one that stands by gets less than DEMAND_BYTES however much the program has written. What is on its
+ * way counts as not through, at the rate by which it stood by: it gets more after a round trip, so its pause is as long.
  *
  * The rate holds while the allocation wants it under a grant that no end has used up. See docs/decisions/0012.
  *
@@ -206,9 +207,10 @@ static __always_inline __u64 over_ns(struct sock *sk, __u32 left, bool all, __u6
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	__u64 from_ns = tp->tcp_wstamp_ns > now_ns ? tp->tcp_wstamp_ns : now_ns, rate = sk->sk_pacing_rate;
+	__u64 pause_ns = PAUSE_NS + (is_mptcp(tp) ? (tp->srtt_us >> 3) * 1000ULL : 0);
 
 	/* what goes out last has its time on the circuit too */
-	return from_ns + (rate ? left * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : PAUSE_NS);
+	return from_ns + (rate ? left * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : pause_ns);
 }
 
 /* Counts what the connection has sent since it was last looked at. */
