@@ -65,7 +65,9 @@ def controller(
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
-    from controller.absent import FOR_TERMINALS, absent
+    from controller.absent import FOR_TERMINALS, FOR_URIS, absent, put_off
+
+    put_off(FOR_URIS)
 
     with loading(), absent(*FOR_TERMINALS):
         from apps.configuration import load

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from apps.loading import loading
-from controller.absent import absent
+from controller.absent import absent, put_off
 
 
 def test_nothing_is_collected_while_modules_are_loaded_and_what_they_left_never_again():
@@ -26,8 +26,8 @@ def test_a_module_that_is_not_there_leaves_the_collector_on():
     assert gc.isenabled()
 
 
-def test_a_controller_loads_neither_the_calendar_nor_postgresql_before_somebody_asks_for_them():
-    asked = "import sys, apps.controller; print(sorted({'icalendar', 'psycopg'} & {*sys.modules}))"
+def test_a_controller_loads_neither_the_calendar_nor_postgresql_nor_migrations_before_somebody_asks_for_them():
+    asked = "import sys, apps.controller; print(sorted({'alembic', 'icalendar', 'psycopg'} & {*sys.modules}))"
     shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
 
@@ -35,12 +35,13 @@ def test_a_controller_loads_neither_the_calendar_nor_postgresql_before_somebody_
 LOADED = """
 import sys
 import apps.main
-from controller.absent import FOR_TERMINALS, absent
+from controller.absent import FOR_TERMINALS, FOR_URIS, absent, put_off
+put_off(FOR_URIS)
 with apps.main.loading(), absent(*FOR_TERMINALS):
     import apps.controller
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
-print(sorted({'eventlet', 'pygments', 'rich'} & {*sys.modules}))
+print(sorted({'eventlet', 'pygments', 'rfc3986.misc', 'rich'} & {*sys.modules}))
 """
 
 
@@ -58,3 +59,15 @@ def test_what_is_missing_for_a_while_is_there_again_and_what_was_loaded_stays(tm
             importlib.import_module("wanted_by_others")
     assert importlib.import_module("wanted_by_others").__name__ == "wanted_by_others"
     del sys.modules["wanted_by_others"]
+
+
+def test_what_is_put_off_is_loaded_when_something_in_it_is_looked_at(tmp_path, monkeypatch):
+    (tmp_path / "looked_at_later.py").write_text("import sys\nsys.looked_at = True\nANSWER = 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    put_off("looked_at_later")
+    later = importlib.import_module("looked_at_later")
+    assert not hasattr(sys, "looked_at")
+    assert later.ANSWER == 42
+    assert sys.looked_at
+    assert importlib.import_module("looked_at_later") is not later, "whoever imports it from now on has it itself"
+    del sys.modules["looked_at_later"], sys.looked_at

@@ -5,11 +5,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, select
+from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.database.errors import DatabaseNewer
@@ -20,6 +16,7 @@ VERSION_TABLE = "headway_version"  # not Alembic's usual name: another applicati
 WRITTEN_BY = "written_by"
 
 _SCRIPTS = Path(__file__).parents[1] / "migrations"
+_VERSION = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32)))  # as Alembic makes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +49,34 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
             if one not in known:
                 by = written_by or _written_by(connection)
                 raise DatabaseNewer(shown, one, newest, by, __version__)
-        config = _config()
-        config.attributes.update(connection=connection, version_table=VERSION_TABLE)
-        command.upgrade(config, wanted)
+        _upgrade(connection, wanted)
     return SchemaChange(found, wanted)
 
 
 @functools.cache
 def known_schemas() -> tuple[str, frozenset[str]]:
-    """Return the newest schema, and all that are known here. At first it reads files, which takes a while."""
-    scripts = ScriptDirectory.from_config(_config())
-    return scripts.get_current_head() or "", frozenset(one.revision for one in scripts.walk_revisions())
+    """Return the newest schema, and all that are known here: each has a script, whose name begins with it."""
+    known = {script.name.partition("_")[0] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py")}
+    return max(known), frozenset(known)
 
 
-def _config() -> Config:
+def _upgrade(connection: Connection, wanted: str) -> None:
+    """Carry out the steps to a schema. Only here Alembic is loaded, a twentieth of a controller's start."""
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
-    return config
+    config.attributes.update(connection=connection, version_table=VERSION_TABLE)
+    command.upgrade(config, wanted)
 
 
 def revision(connection: Connection) -> str | None:
     """Return the schema that a database has; None if it has none of ours."""
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found: str | None = connection.execute(select(_VERSION.c.version_num)).scalar()
+    return found
 
 
 def _written_by(connection: Connection) -> str:

@@ -93,7 +93,7 @@ class DatabaseSession:
         with self._connection.begin():
             found = revision(self._connection)
         self.is_made = found is not None
-        newest, _ = known_schemas()  # so that open() need not read them
+        newest, _ = known_schemas()
         self._backend.warm(_ask_first if found == newest else None)
         for table, upsert in self._upserts.items():
             upsert.prepare(self._connection, table.columns.keys())
