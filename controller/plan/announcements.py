@@ -8,7 +8,6 @@ class, its announcements draw on that; otherwise on what is free.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import FlowId, StorePlace
@@ -37,7 +36,6 @@ LAPSE_GRACE_US = 30_000_000  # ... and half a minute: a script that died must no
 WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 2.2)
 TAIL_RTTS = 2  # the confirmation, and what the line has lost of the last round trip sent again
 HANDOVER_US = 50_000  # from the demand that a host sees until its share is in force everywhere: milliseconds, as a rule
-ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
 AWAKE_BPS = 500_000  # two full segments in 50 ms: a connection that stood still would be late to go on
@@ -218,8 +216,8 @@ class _Way:
 
 
 def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
-    start_us, tail_us = now_us + _opening_us(wish, route), TAIL_RTTS * route.rtt_us
-    lanes = [(lane.need, _opening_us(wish, lane), TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
+    start_us, tail_us = now_us + opening_us(wish, route), TAIL_RTTS * route.rtt_us
+    lanes = [(lane.need, opening_us(wish, lane), TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
 
     def free(until_us: int) -> tuple[Piece, ...]:
         return tuple(calendar.rates(route.need, start_us, until_us))
@@ -258,7 +256,7 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     )
 
 
-def _opening_us(wish: Wish, route: Route) -> int:
+def opening_us(wish: Wish, route: Route) -> int:
     """Return how long after its announcement a program may send at the planned rate at the latest."""
     return wish.session_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US
 
@@ -338,59 +336,3 @@ def part_bits(wish: Wish, senders: int) -> int:
     segments = -(-part_bytes // wish.framing.segment_bytes(Layer.PAYLOAD))
     segments += most_parities(segments) if wish.tail is Tail.CODED else 0
     return 8 * segments * wish.framing.segment_bytes(Layer.WIRE)
-
-
-def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int, below: FlowClass | None) -> Refused:
-    """Return the refusal of a wish: what lacks where, and what would be granted.
-
-    Args:
-        wish: what is asked.
-        routes: its routes; there is at least one.
-        calendar: what is promised already.
-        now_us: Unix time.
-        below: a class in which it would be granted, if there is one.
-    """
-    asked, routes = routes, tuple(one.lanes[0] if one.lanes else one for one in routes)
-    route, senders = routes[0], len(routes[0].flows)
-    deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    overhead_us = _opening_us(wish, route) + TAIL_RTTS * route.rtt_us
-    begin_us, sending_us = now_us + _opening_us(wish, route), deadline_us - overhead_us
-    offers = tuple(_soonest(wish, asked, calendar, now_us))
-    if wish.store is not None and promises(replace(wish, store=None), asked, calendar, now_us):
-        room_bits = 0 if wish.is_stored_by else wish.store.room_bits
-        asked_bits = max(0, part_bits(wish, senders) * senders - room_bits)
-        asked_bps = -(-asked_bits * 1_000_000 // deadline_us)
-        free_bps = min(asked_bps, calendar.most_bps(wish.store.need, now_us, now_us + deadline_us))
-        return Refused(Reason.DEADLINE_UNREACHABLE, str(wish.store.place), asked_bps, free_bps, now_us, offers)
-    if sending_us <= 0:  # whatever the rate
-        why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"
-        return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
-    asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
-    start_us = calendar.earliest_start(route.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
-    if start_us is not None:
-        end_us, rate_bps = start_us + sending_us, asked_bps * senders
-        offers += (Offer(OfferKind.EARLIEST_START, wish.flow_class, rate_bps, start_us, end_us, route.circuits),)
-    free = [calendar.most_bps(one.need, begin_us, begin_us + sending_us) for one in routes]
-    if highest_bps := max(free) * senders:
-        by, end_us = routes[free.index(max(free))].circuits, now_us + deadline_us
-        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, end_us, by),)
-    if below is not None:  # by the way that depends on no reservation of a class
-        by, end_us = routes[-1].circuits, now_us + deadline_us
-        offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, end_us, by),)
-    # The rate lacks somewhere, or it would have been promised.
-    lacks = calendar.shortage(Booking(route.need, asked_bps, begin_us, begin_us + sending_us))
-    if lacks is None:
-        return Refused(Reason.DEADLINE_UNREACHABLE, "", asked_bps, 0, now_us, offers, "too slow to be promised")
-    return Refused(
-        Reason.DEADLINE_UNREACHABLE, str(lacks.resource), lacks.asked_bps, lacks.free_bps, lacks.at_us, offers
-    )
-
-
-def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
-    """Yield the offer of the earliest finish."""
-    soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us)
-    if soonest is not None:
-        rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
-        end_us = ASKING_AGAIN_US + (soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us)
-        by = next(route.circuits for route in routes if route.pool == soonest.pool)
-        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)

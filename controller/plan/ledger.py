@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
+from controller.plan.announcement_refusals import refused
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises, refused
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises
 from controller.plan.answers import answers
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market

@@ -13,6 +13,7 @@ from itertools import count
 from controller.checks import AnnouncementRequest
 from controller.plan.admission import Refused, Request
 from controller.plan.keys import FlowId, flow_id
+from controller.whatif.awaited import Awaited
 from controller.whatif.continued import continued
 from controller.whatif.courses import Courses, QuietStart, Recording
 from controller.whatif.deaths import drawn_deaths
@@ -23,7 +24,7 @@ from controller.whatif.receivers import Receivers
 from controller.whatif.sendings import US, Sending, delay_to_us, reserved_payload_bps
 from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
 from controller.whatif.underway import Underway
-from controller.whatif.virtual_site import Awaited, VirtualSite
+from controller.whatif.virtual_site import VirtualSite
 from topology.network import Hop
 
 _NO_PAUSE = Mover()

@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from controller.plan.policy import Policy
 from controller.site import Site
+from controller.whatif.awaited import Delays
 from controller.whatif.begun import NOTHING_BEGUN, Begun
 from controller.whatif.movers import Mover
-from controller.whatif.virtual_site import Delays
 from topology.protocol import FlowClass
 
 DAY_US = 86_400_000_000

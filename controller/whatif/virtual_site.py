@@ -6,7 +6,6 @@ elapsed time and calendar time go together.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from controller.checks import AnnouncementRequest, check_announcement, check_request
 from controller.plan.admission import Refused, Request
@@ -30,49 +29,13 @@ from controller.state.layers import acting
 from controller.state.moment import Moment
 from controller.state.reported import Hosts, HostState
 from controller.state.value import SiteState, first_state, with_lines_noted
+from controller.whatif.awaited import Awaited, Delays, Wait
 from controller.whatif.begun import NOTHING_BEGUN, Begun
 from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 
 TERM = 1  # the controller's first
 MOST_PLANS = 1_000  # that are remembered: a long run with ever other promises must not fill the memory
-
-
-@dataclass(frozen=True, slots=True)
-class Delays:
-    """How long it takes until what is decided is done, microseconds.
-
-    Source: docs/handover.md. Meters and hosts take a millisecond each, queues three and a half; of the 15 ms of a
-    hand-over the rest is words between hosts. A port that has lost its carrier is heard of as soon.
-
-    Attributes:
-        word_us: from what a host, or a switch, sees until the controller acts on it.
-        hosts_us: from a grant until its host has confirmed it.
-        meters_us: until all switches have confirmed rules and meters.
-        queues_us: until they have their queues.
-    """
-
-    word_us: int = 3_500
-    hosts_us: int = 1_000
-    meters_us: int = 1_000
-    queues_us: int = 3_500
-
-
-class Wait(Enum):
-    """What the site waits for; each comes back to :meth:`VirtualSite.happens` at its time."""
-
-    HOSTS = "hosts confirm"
-    SWITCHES = "switches confirm"
-    LOOK = "there may be something to do"
-
-
-@dataclass(frozen=True, slots=True)
-class Awaited:
-    """Something that will happen at a time, and what it is of."""
-
-    at_us: int
-    due: Wait
-    step: Step | None = None
 
 
 @dataclass

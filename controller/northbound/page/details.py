@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from controller.database import ChangeQuery
 from controller.errors import NotKnown
 from controller.events import Happened
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.page.detail import Detail, Table
 from controller.northbound.page.look import Look
 from controller.northbound.page.steps_svg import drawn as drawn_steps
 from controller.northbound.page.stored import HEADS, store_rows, stored_by
@@ -29,47 +29,6 @@ from topology.units import shown_delay, shown_rate, shown_size, shown_time
 MOST_EVENTS = 200
 LATEST_STEPS = 40
 MOST_CHANGES = 100  # of one reservation
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: its heads, and rows of as many cells; a cell that is a pair is a link, its text and where to."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    none: str = "None."
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """A page of one thing.
-
-    Attributes:
-        kind: what it is.
-        name: its name.
-        state: how it is, in a word.
-        facts: what there is to know, by label.
-        tables: what there are several of.
-        drawing: SVG; empty for none.
-        curl: the request that a script makes for the same.
-        act: what can be done, by a name that the page's script knows, with the request's path.
-        version: what was seen, for a change that is made of it.
-        owner: who may act; empty for nobody but who operates the site.
-        extra: what only one kind of page has.
-    """
-
-    kind: str
-    name: str
-    state: str
-    facts: tuple[tuple[str, Any], ...] = ()
-    tables: tuple[Table, ...] = ()
-    drawing: str = ""
-    curl: str = ""
-    act: tuple[tuple[str, str], ...] = ()
-    version: int = 0
-    owner: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Details:

@@ -14,7 +14,8 @@ from controller.errors import NotKnown
 from controller.northbound.access import COOKIE, AccessRules, asker_of
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import FULL_RETRY_S, Stream
-from controller.northbound.page.details import Detail, Details
+from controller.northbound.page.detail import Detail
+from controller.northbound.page.details import Details
 from controller.northbound.page.live import followed
 from controller.northbound.page.oidc_login import DONE, NotLoggedIn, OidcLogin
 from controller.northbound.page.screen import STALE_S, Screen

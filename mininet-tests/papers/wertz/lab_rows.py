@@ -9,9 +9,9 @@ from typing import Any
 from controller.plan.keys import FlowId
 from controller.plan.policy import DEFAULT_POLICY, Policy
 from controller.site import Site, flow_between
+from controller.whatif.awaited import Delays
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import CircuitDeath, Opening, StoreBucket, WhatIf, WorkItem
-from controller.whatif.virtual_site import Delays
 from mininet_tests.papers.eckart.results import LINE_BPS
 from mininet_tests.testing.aims import Aim, within
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, described, scaled, two_lanes
