@@ -39,4 +39,4 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a database: on a machine that stands still for two seconds it is late, not gone."""
     if database := sys.modules.get("controller.database.database"):
         monkeypatch.setattr(database, "SAVE_WITHIN_S", 30.0)
-        monkeypatch.setattr(database, "READ_WITHIN_S", 30.0)
+        monkeypatch.setattr(sys.modules["controller.database.reader"], "READ_WITHIN_S", 30.0)

@@ -19,6 +19,7 @@ from controller.database.clock import SavedTime
 from controller.database.errors import DatabaseError, DatabaseFailed, DatabaseTaken
 from controller.database.history import EndedKind
 from controller.database.questions import Questions
+from controller.database.reader import DatabaseReader
 from controller.database.reasons import why_of
 from controller.database.rows import Changes, SavedRows, merged
 from controller.database.session import DatabaseSession
@@ -27,7 +28,6 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 SAVE_WITHIN_S = 1.5  # a client is told within 2 s that nothing is certain
-READ_WITHIN_S = 1.5  # so long somebody waits who asks for what has ended
 CLOSE_WITHIN_S = 5.0  # a database that hangs does not keep the process from ending
 _NOT_OPEN = "it is not open"
 STANDS_BY = "another controller leads, and this one stands by"
@@ -66,6 +66,7 @@ class Database(Questions):
         self._session, self._url = DatabaseSession(url), url
         self.url = self._session.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
+        self._reader = DatabaseReader(self.url, self._using)
         guarded = threading.RLock()  # what follows; taken last
         self._changed = threading.Condition(guarded)  # for the writer
         self._begun = threading.Condition(guarded)  # for who watches it: something waits, and nothing did before
@@ -74,7 +75,6 @@ class Database(Questions):
         self._writing: list[_Save] = []
         self._lost_since_s: float | None = None  # since when what was refused has waited, until it is loaded
         self._answers: list[tuple[Future[None], str]] = []  # what to tell whom: why it failed, or "" if it did not
-        self._late = ""  # why nothing is read at the moment; "" if something can be
         self._why = _NOT_OPEN  # saves are refused; "" if they are not
         self._closing = False
         self._stands_by = False  # we only read
@@ -188,31 +188,15 @@ class Database(Questions):
         return self._read(lambda: self._session.ask(question))
 
     def _read(self, ask: Callable[[], T]) -> T:
-        """Return what is asked of the database by another thread, which may hang as long as that does.
+        """Return what is asked of the database, if it answers in time.
 
         Raises:
             DatabaseFailed: it cannot be read, or has not answered in time; then it is not asked again until it has.
         """
-        if self._late:
-            raise DatabaseFailed(self.url, self._late)
-        answer: Future[T] = Future()
-
-        def asks() -> None:
-            try:
-                with self._using:
-                    answer.set_result(ask())
-            except Exception as error:  # noqa: BLE001 - the top of a thread: who waits for it is told
-                answer.set_exception(error)
-            self._late = ""
-
-        threading.Thread(target=asks, name="database reader", daemon=True).start()
         try:
-            return answer.result(READ_WITHIN_S)
-        except TimeoutError:
-            late = self._late = f"it has not answered for {READ_WITHIN_S:g} s"
-            if answer.done():
-                self._late = ""
-            raise DatabaseFailed(self.url, late) from None
+            return self._reader.answer(ask)
+        except DatabaseFailed:
+            raise
         except Exception as error:
             if isinstance(error, SQLAlchemyError | OSError):
                 self._refuse(why_of(error))  # the connection may be dead: who connects again is who loads

@@ -149,7 +149,7 @@ def test_counts_in_memory_are_not_lost_when_the_ledger_is_read_anew(site):
 
 
 def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, monkeypatch):
-    monkeypatch.setattr("controller.database.database.READ_WITHIN_S", 0.2)
+    monkeypatch.setattr("controller.database.reader.READ_WITHIN_S", 0.2)
     announced(site)
     hanging = threading.Event()
     found = site.database._session.ask
@@ -164,7 +164,7 @@ def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, 
             known(site, "other")
     assert sum(thread.name == "database reader" for thread in threading.enumerate()) == 1
     hanging.set()
-    eventually(lambda: not site.database._late, within_s=5, what="the database has answered")
+    eventually(lambda: not site.database._reader.late, within_s=5, what="the database has answered")
     assert site.database.ended(EndedQuery()) == ()
 
 
