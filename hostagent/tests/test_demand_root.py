@@ -11,6 +11,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from hostagent.tests.delayed_line import DelayedLine
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, tcp_info
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
@@ -191,6 +192,27 @@ def test_an_mptcp_subflow_leaves_room_on_the_circuit_for_its_mappings(hosts, age
     assert tcp_info(sender).cwnd_segments == pytest.approx(WINDOW_SEGMENTS * 9 / 8, rel=0.01), (
         "more of them are as much"
     )
+
+
+def test_an_mptcp_subflow_pauses_for_a_round_trip_before_its_flight_ends(tmp_path, cleanup):
+    rtt_s = 0.4
+    line = DelayedLine(rtt_s)
+    cleanup.callback(line.close)
+    agent = RunningAgent(line.left, tmp_path / "agent")
+    cleanup.callback(agent.close)
+    agent.obey(plan(1, STANDBY_BPS))
+    said(agent, 1, ENDED)
+    sender = mptcp_connected(cleanup, line.left, line.right)
+    wants, ended = Demand(1, NAME, *WANTS_AGAIN), Demand(1, NAME, *ENDED)
+
+    def has_ended() -> bool:
+        heard = agent.controller.all_of(Demand)
+        return wants in heard and ended in heard[heard.index(wants) :]
+
+    sent_s = time.monotonic()
+    sender.sendall(bytes(3_000))
+    eventually(has_ended, within_s=10, what="a flight, and its end")
+    assert time.monotonic() - sent_s > rtt_s / 2, "a pause of 10 ms alone is over much sooner"
 
 
 def test_what_was_announced_is_a_demand_whatever_its_size(hosts, agent, cleanup):
