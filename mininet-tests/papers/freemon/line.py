@@ -70,10 +70,11 @@ class Measuring:
         self._line.set(way, policed_bps=policed_bps, **moved)
         with IdleMeter(IDLE_EVERY_S) as meter:
             runs = list(KINDS[cell["experiment"]](self, cell, way))
+        shares = [share for run in runs for share in run.pop("idle_shares", ())] or meter.shares
         return {
             "runs_seen": runs,
-            "idle_share": min(meter.shares),
-            "mean_idle_share": sum(meter.shares) / len(meter.shares),
+            "idle_share": min(shares),
+            "mean_idle_share": sum(shares) / len(shares),
         } | surroundings()
 
     def table(self, cell: Cell, way: Way) -> list[Cell]:
@@ -178,7 +179,8 @@ class Measuring:
     def starts(self, cell: Cell, way: Way) -> list[Cell]:
         """Return the transfers of several senders that start at once, each with its share's window.
 
-        Held by Headway they are paced to their shares; else a window may leave as fast as its interface sends.
+        Held by Headway they are paced to their shares; else a window may leave as fast as its interface sends. The CPU
+        is watched while they last: what makes the interfaces before fills it.
         """
         starts = self._starts = self._starts or Starts(self._site)
         share_bps = way.payload_bps // cell["senders"]
@@ -188,9 +190,9 @@ class Measuring:
         warmed(self._site, streams, WARM_BYTES, cell["rtt_ms"] / 1000)
         seen = []
         for number in range(cell["runs"]):
-            with starts.watched(cell) as watched:
+            with starts.watched(cell) as watched, IdleMeter(IDLE_EVERY_S) as meter:
                 one = self._lossy(streams, cell, way, number)
-            seen.append(one | watched)
+            seen.append(one | watched | {"idle_shares": meter.shares})
         self._site.close(streams)
         return seen
 
