@@ -328,8 +328,9 @@ def killed(on: DiskSite, cell: Cell) -> Cell:
         looks += _looks(on, began_us, 10)
 
         def is_held() -> bool:
-            looks.append(_look(on, began_us))
-            return bool(looks[-1]["store"]["holds"])
+            look = _look(on, began_us)
+            looks.append(look)
+            return any(look["planned_bps"][one["flow"]] == one["planned_bps"] for one in look["store"]["holds"])
 
         eventually(is_held, within_s=HELD_WITHIN_S, what="the flow is held to the disk")
         agent = on.site.processes[f"agent-{RECEIVER}"]
