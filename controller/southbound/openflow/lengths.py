@@ -16,6 +16,10 @@ FLOWS, COUNTS, GROUPS, METERS, METER_ROOM, TABLE_ROOM, PORTS = 1, 2, 7, 10, 11, 
 _SIZES = {COUNTS: 24, METER_ROOM: 16}  # bytes of those that have no parts
 TABLE_SIZE = 64  # ofp_table_features without its properties
 _WITH_ACTIONS = frozenset({3, 4, 5})  # OFPIT_WRITE_ACTIONS, OFPIT_APPLY_ACTIONS, OFPIT_CLEAR_ACTIONS
+_INSTRUCTION_SIZES = {1: 8, 2: 24, 6: 8}  # OFPIT_GOTO_TABLE, OFPIT_WRITE_METADATA, OFPIT_METER
+_OUTPUT, _SET_FIELD, _EXPERIMENTER = 0, 25, 0xFFFF  # actions that are not of 8 bytes: one is of 16, two of any size
+_CONNECTION_TRACKING = bytes.fromhex("000023200023")  # vendor and subtype of Open vSwitch's action that has actions
+_CONNECTION_TRACKING_SIZE = 24  # bytes of it before those
 
 
 class Malformed(ConnectionError):
@@ -59,7 +63,7 @@ def _check_multipart(message: bytes) -> None:
     elif kind == GROUPS:
         for at, end in _parts(message, 16, len(message), length_at=0, least=8):
             for bucket, bucket_end in _parts(message, at + 8, end, length_at=0, least=16):
-                _all(_parts(message, bucket + 16, bucket_end, length_at=2, least=8))
+                _check_actions(message, bucket + 16, bucket_end)
 
 
 def without_properties(message: bytes) -> bytes:
@@ -82,8 +86,23 @@ def _check_flow(message: bytes, at: int, end: int) -> None:
     if first > end:
         raise Malformed("a match is longer than its entry")
     for instruction, its_end in _parts(message, first, end, length_at=2, least=8):
-        if _u16(message, instruction) in _WITH_ACTIONS:
-            _all(_parts(message, instruction + 8, its_end, length_at=2, least=8))
+        if (kind := _u16(message, instruction)) in _WITH_ACTIONS:
+            _check_actions(message, instruction + 8, its_end)
+        elif its_end - instruction != _INSTRUCTION_SIZES.get(kind, its_end - instruction):
+            raise Malformed(f"an instruction of type {kind} of {its_end - instruction} bytes")
+
+
+def _check_actions(message: bytes, first: int, end: int, *, nested: bool = False) -> None:
+    """Refuse actions of another size than that of their type: os-ken goes on behind that, not behind what they say."""
+    for at, its_end in _parts(message, first, end, length_at=2, least=8):
+        kind, size = _u16(message, at), its_end - at
+        if kind == _EXPERIMENTER:
+            if message[at + 4 : at + 10] == _CONNECTION_TRACKING:
+                if nested:
+                    raise Malformed("connection tracking in connection tracking")
+                _check_actions(message, at + _CONNECTION_TRACKING_SIZE, its_end, nested=True)
+        elif kind != _SET_FIELD and size != (16 if kind == _OUTPUT else 8):
+            raise Malformed(f"an action of type {kind} of {size} bytes")
 
 
 def _parts(message: bytes, at: int, end: int, *, length_at: int, least: int) -> Iterator[tuple[int, int]]:
