@@ -13,7 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from controller.database.backends import backend
 from controller.database.errors import DatabaseFailed, NotRestorable
-from controller.database.schema import VERSION_TABLE, migrate, revision
+from controller.database.schema import VERSION_TABLE, migrate
+from controller.database.snapshot import snapshot
 from controller.database.tables import META, METADATA
 from controller.database.text import one_line
 from topology import __version__
@@ -36,7 +37,7 @@ class BackupCount:
 
 
 def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
-    """Yield the lines of a backup, as the database was at one moment. A controller may go on with it meanwhile.
+    """Yield the lines of a backup, as the database was at one moment.
 
     Args:
         url: the database's.
@@ -46,27 +47,13 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
         UrlNotUsable: the URL names no database that we can use.
         DatabaseFailed: there is none of ours, or it cannot be read.
     """
-    source = backend(url)
-    try:
-        connection = source.snapshot()
-        try:
-            with connection.begin():
-                schema = revision(connection)
-                if schema is None:
-                    raise DatabaseFailed(source.shown, "there is no database of a controller in it")
-                yield _line({"headway_backup": FORMAT, "schema": schema, "written_by": __version__})
-                for table in _tables(connection):
-                    found = connection.execute(select(table))
-                    for row in found.mappings():
-                        rows[table.name] = rows.get(table.name, 0) + 1
-                        yield _line({"table": table.name, "row": dict(row)})
-                yield _line({"rows": sum(rows.values())})
-        finally:
-            source.drop(connection)
-    except (SQLAlchemyError, OSError) as error:
-        raise DatabaseFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
-    finally:
-        source.release()
+    with snapshot(url) as seen:
+        yield _line({"headway_backup": FORMAT, "schema": seen.schema, "written_by": __version__})
+        for table in _tables(seen.connection):
+            for row in seen.connection.execute(select(table)).mappings():
+                rows[table.name] = rows.get(table.name, 0) + 1
+                yield _line({"table": table.name, "row": dict(row)})
+        yield _line({"rows": sum(rows.values())})
 
 
 def restore(url: str, lines: Iterable[str]) -> BackupCount:

@@ -1,19 +1,14 @@
-"""Whether what is remembered of changes is as it was written: a look along the chain in the database itself.
-
-A controller may go on with it meanwhile.
-"""
+"""Whether what is remembered of changes is as it was written: a look along the chain in the database itself."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
-from controller.database.backends import backend
 from controller.database.chain import ChainChecked, ChainEnd, ChainFault, ChainRow, checked
 from controller.database.changes import chain_row, cut_end, in_order, written_end
 from controller.database.errors import DatabaseFailed
-from controller.database.schema import revision
+from controller.database.snapshot import snapshot
 from controller.database.text import one_line
 
 _AT_ONCE = 1_000  # rows
@@ -30,20 +25,11 @@ def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
         UrlNotUsable: the URL names no database that we can use.
         DatabaseFailed: there is none of ours, or it cannot be read.
     """
-    source = backend(url)
-    try:
-        connection = source.snapshot()
+    with snapshot(url) as seen:
         try:
-            with connection.begin():
-                if revision(connection) is None:
-                    raise DatabaseFailed(source.shown, "there is no database of a controller in it")
-                return _checked(connection, noted)
-        finally:
-            source.drop(connection)
-    except (SQLAlchemyError, OSError, ValueError, TypeError) as error:
-        raise DatabaseFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
-    finally:
-        source.release()
+            return _checked(seen.connection, noted)
+        except (ValueError, TypeError) as error:  # a row that is none of ours
+            raise DatabaseFailed(seen.shown, one_line(error)) from error
 
 
 def _checked(connection: Connection, noted: ChainEnd | None) -> ChainChecked:
