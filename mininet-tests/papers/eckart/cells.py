@@ -20,6 +20,8 @@ SIZES_MB = (10, 40, 80, 100, 200, 300, 400, 500)
 TABLE_3_ONLY_MB = 400
 """The paper has no rivals with 4 GB; programs that send datagrams, each a packet to the lab, are left out there."""
 LONG_MB = 500
+SHORT_MB, TIMES = 10, 5
+"""A file that is stored in a third of a second is measured some times by ours: 1% of it is a third of a round trip."""
 SENDERS, TOGETHER = (2, 4), 400_000_000
 OF_DATAGRAMS = ("gridftp-udt", "srt", "uftp")
 PROGRAMS = ("gridftp", *OF_DATAGRAMS)
@@ -73,7 +75,8 @@ def others() -> list[Cell]:
 def transfer(who: str, size_mb: int) -> Cell:
     """Return one file by one contestant."""
     name = f"{who.replace(', ', '-').replace(' ', '-')}-{size_mb}"
-    return {"name": name, "experiment": "transfer", "who": who, "size_bytes": size_mb * 1_000_000}
+    times = {"times": TIMES} if who in OURS and size_mb <= SHORT_MB else {}
+    return {"name": name, "experiment": "transfer", "who": who, "size_bytes": size_mb * 1_000_000, **times}
 
 
 def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -> Iterator[Batch]:
@@ -121,4 +124,5 @@ def units(cell: Cell) -> float:
     if "seconds" in cell:
         return float(sum(cell["seconds"]))
     size_bytes: int = cell.get("size_bytes", LONG_MB * 1_000_000) * cell.get("senders", 1)
-    return 5 + size_bytes * 8 / DISK_BPS
+    times: int = cell.get("times", 1)
+    return (5 + size_bytes * 8 / DISK_BPS) * times

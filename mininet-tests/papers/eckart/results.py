@@ -65,6 +65,7 @@ def transferred(cell: Cell) -> dict[str, Any]:
         "size_mb": cell["size_bytes"] / 1e6,
         "across_s": file["across_s"],
         "stored_s": file["stored_s"],
+        "each_stored_s": cell.get("each_stored_s"),
         "across_mbps": size_bits / file["across_s"] / 1e6,
         "again_segments": file["again_segments"],
         "cpu_s_per_gbit": file["cpu_s"] / (size_bits / 1e9) or None,  # 0: of a program that had ended it was not seen

@@ -1,6 +1,6 @@
 """Measures the rivals' cells on the bare line, each beside a flow as its own: no plan, no agent. In the lab.
 
-Run inside ``isolated.sh``; started by ``run.py``.
+Run inside ``isolated.sh``; started by ``tables.py``.
 """
 
 import argparse

@@ -49,6 +49,7 @@ def test_every_contestant_has_every_size_once_and_a_cell_is_the_same_after_it_wa
     transfers = {(one["who"], one["size_bytes"] // MB) for one in all_of_them if one["experiment"] == "transfer"}
     left_out = {(who, TABLE_3_ONLY_MB) for who in OF_DATAGRAMS}
     assert transfers == {(who, size_mb) for who in (*OURS, *RIVALS) for size_mb in SIZES_MB} - left_out
+    assert {one["name"] for one in all_of_them if one.get("times", 1) > 1} == {"headway-held-10", "headway-not-held-10"}
     assert json.loads(json.dumps(all_of_them)) == all_of_them
 
 
