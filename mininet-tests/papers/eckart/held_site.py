@@ -43,7 +43,8 @@ def transfer(on: DiskSite, cell: Cell) -> Cell:
 
 
 def _stored_s(run: Cell) -> float:
-    return max(one["stored_s"] for one in run["files"])
+    last_s: float = max(one["stored_s"] for one in run["files"])
+    return last_s
 
 
 def several(on: DiskSite, cell: Cell) -> Cell:
