@@ -25,6 +25,7 @@ MOST = 1000
 REFRESH = timedelta(minutes=5)  # how often a program should ask again (RFC 7986)
 STATUS = {ReservationState.HELD: "TENTATIVE"}  # all others are promises
 _DESCRIBED = {"description": "A calendar", "content": {MEDIA: {"schema": {"type": "string"}}}}
+_SAME = {"description": "It is as you have it"}
 
 
 class CalendarFeed:
@@ -38,7 +39,7 @@ class CalendarFeed:
     def routes(self) -> APIRouter:
         """Return the route."""
         routes = APIRouter(tags=["reservations"])
-        add(routes, "GET /v1/calendar.ics", self._in_turn(self.calendar), {200: _DESCRIBED}, 422)
+        add(routes, "GET /v1/calendar.ics", self._in_turn(self.calendar), {200: _DESCRIBED, 304: _SAME}, 422)
         return routes
 
     def calendar(

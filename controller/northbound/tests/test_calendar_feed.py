@@ -72,6 +72,7 @@ def test_a_program_that_has_it_is_told_so(client):
     client.post(MANY, json=NIGHT)
     tag = client.get(FEED).headers["etag"]
     assert client.get(FEED, headers={"If-None-Match": tag}).status_code == 304
+    assert "304" in client.app.openapi()["paths"][FEED]["get"]["responses"]
     client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"})
     assert client.get(FEED, headers={"If-None-Match": tag}).status_code == 200
 
