@@ -5,17 +5,18 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from sqlalchemy import URL, Connection, Table, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from controller.database.errors import DatabaseBusy, DatabaseTaken, UrlNotUsable
+from controller.database.errors import DatabaseBusy, DatabaseFailed, DatabaseTaken, UrlNotUsable
 from controller.database.leader_row import LEADER_TABLE
+from controller.database.text import one_line
 
 Upsert = sqlite.Insert | postgresql.Insert
 
@@ -96,6 +97,29 @@ class Backend(Protocol):
 
     def upsert(self, table: Table) -> Upsert:
         """Return the statement that inserts a row, or replaces the one with its key."""
+
+
+@contextlib.contextmanager
+def connected(database: Backend, connect: Callable[[], Connection]) -> Iterator[Connection]:
+    """Give a connection to a database that is used this once; however that ends, both are let go.
+
+    Args:
+        database: what is used.
+        connect: its :meth:`Backend.connect` or :meth:`Backend.snapshot`.
+
+    Raises:
+        DatabaseFailed: it cannot be reached, read or written.
+    """
+    try:
+        connection = connect()
+        try:
+            yield connection
+        finally:
+            database.drop(connection)
+    except (SQLAlchemyError, OSError) as error:
+        raise DatabaseFailed(database.shown, one_line(getattr(error, "orig", None) or error)) from error
+    finally:
+        database.release()
 
 
 def backend(url: str) -> "Sqlite | Postgresql":

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
-from sqlalchemy.exc import SQLAlchemyError
 
-from controller.database.backends import backend
-from controller.database.errors import DatabaseFailed, NotRestorable
+from controller.database.backends import backend, connected
+from controller.database.errors import NotRestorable
 from controller.database.schema import VERSION_TABLE, migrate
 from controller.database.snapshot import snapshot
 from controller.database.tables import META, METADATA
-from controller.database.text import one_line
 from topology import __version__
 
 FORMAT = 1
@@ -67,18 +65,10 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
         DatabaseFailed: it cannot be written.
     """
     target = backend(url)
-    try:
-        connection = target.connect()
-        try:
-            with connection.begin():
-                rows = _restored(connection, target.shown, iter(lines))
-            migrate(connection, target.shown)
-        finally:
-            target.drop(connection)
-    except (SQLAlchemyError, OSError) as error:
-        raise DatabaseFailed(target.shown, one_line(getattr(error, "orig", None) or error)) from error
-    finally:
-        target.release()
+    with connected(target, target.connect) as connection:
+        with connection.begin():
+            rows = _restored(connection, target.shown, iter(lines))
+        migrate(connection, target.shown)
     return BackupCount(target.shown, rows)
 
 

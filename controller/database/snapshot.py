@@ -5,12 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
-from controller.database.backends import backend
+from controller.database.backends import backend, connected
 from controller.database.errors import DatabaseFailed
 from controller.database.schema import revision
-from controller.database.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +35,7 @@ def snapshot(url: str) -> Iterator[DatabaseSnapshot]:
         DatabaseFailed: there is none of ours, or it cannot be read.
     """
     source = backend(url)
-    try:
-        connection = source.snapshot()
-        try:
-            with connection.begin():
-                if (schema := revision(connection)) is None:
-                    raise DatabaseFailed(source.shown, "there is no database of a controller in it")
-                yield DatabaseSnapshot(connection, schema, source.shown)
-        finally:
-            source.drop(connection)
-    except (SQLAlchemyError, OSError) as error:
-        raise DatabaseFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
-    finally:
-        source.release()
+    with connected(source, source.snapshot) as connection, connection.begin():
+        if (schema := revision(connection)) is None:
+            raise DatabaseFailed(source.shown, "there is no database of a controller in it")
+        yield DatabaseSnapshot(connection, schema, source.shown)
