@@ -79,6 +79,17 @@ def test_what_hides_in_an_instruction_that_os_ken_takes_for_shorter_is_refused()
         check_message(head + match + meter + bytes.fromhex("0000001000000003ffe5000000000000"))
 
 
+def flow_of(steps):
+    """Statistics of a flow that matches everything, with instructions."""
+    flow = (48 + 8 + len(steps)).to_bytes(2, "big") + bytes(46) + b"\0\1\0\4" + bytes(4) + steps
+    return b"\4\x13" + (16 + len(flow)).to_bytes(2, "big") + bytes(4) + b"\0\1" + bytes(6) + flow
+
+
+def with_actions(kind, actions):
+    """An instruction of a type, with actions."""
+    return kind.to_bytes(2, "big") + (8 + len(actions)).to_bytes(2, "big") + bytes(4) + actions
+
+
 def tracked(*actions):
     """Statistics of a flow whose only action is Open vSwitch's ``ct`` with some actions."""
     inside = b"".join(actions)
@@ -90,9 +101,7 @@ def tracked(*actions):
         + b"\4\0"
         + bytes(2)
     )
-    steps = b"\0\4" + (8 + len(ct + inside)).to_bytes(2, "big") + bytes(4) + ct + inside
-    flow = (48 + 8 + len(steps)).to_bytes(2, "big") + bytes(46) + b"\0\1\0\4" + bytes(4) + steps
-    return b"\4\x13" + (16 + len(flow)).to_bytes(2, "big") + bytes(4) + b"\0\1" + bytes(6) + flow
+    return flow_of(with_actions(4, ct + inside))
 
 
 def test_actions_of_connection_tracking_are_looked_at_too():
@@ -134,10 +143,7 @@ def parts(*types):
 @given(parts(4, 6), parts(0, 21, 25), st.sampled_from([4, 6]))
 @settings(max_examples=300)
 def test_of_what_is_taken_os_ken_reads_each_part_where_it_is(before, actions, kind):
-    inside = b"".join(actions)
-    steps = b"".join(before) + kind.to_bytes(2, "big") + (8 + len(inside)).to_bytes(2, "big") + bytes(4) + inside
-    flow = (48 + 8 + len(steps)).to_bytes(2, "big") + bytes(46) + b"\0\1\0\4" + bytes(4) + steps
-    message = b"\4\x13" + (16 + len(flow)).to_bytes(2, "big") + bytes(4) + b"\0\1" + bytes(6) + flow
+    message = flow_of(b"".join(before) + with_actions(kind, b"".join(actions)))
     try:
         check_message(message)
     except Malformed:
