@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -62,6 +63,29 @@ UP_S = 1.0  # until a server listens
 GIVE_UP_S = 300.0
 RESERVED_SHARE = 0.3  # of each circuit, for what is not announced: either has room for both lanes
 ESTABLISHED = "01"  # in /proc/net/tcp
+
+
+class ProgramEnd:
+    """When a program ends, told to the millisecond: a thread waits for it, whatever else is looked at meanwhile.
+
+    Attributes:
+        at_us: Unix time; 0 before.
+    """
+
+    def __init__(self, program: subprocess.Popen[bytes]) -> None:
+        """Wait for it from now on."""
+        self.at_us = 0
+        self._program, self._over = program, threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        self._program.wait()
+        self.at_us = now_us()
+        self._over.set()
+
+    def within(self, wait_s: float) -> bool:
+        """Return whether it has ended, or does so before the wait is over."""
+        return self._over.wait(wait_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +184,9 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         seen["promise"] = _announced(site, program, name, size)
     seen["started_us"] = now_us()
     client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=calling)
-    cable = _cable(site, case)
+    ending, cable = ProgramEnd(client), _cable(site, case)
     looks, dealt = list[dict[str, Any]](), Counter[str]()
-    while client.poll() is None:
+    while not ending.within(LOOKS_EVERY_S if looks else 0):
         if cable is not None and "died_us" not in seen and _arrived(arrivals) - first >= size // 2:
             seen["died_us"] = cable.pull(BOTH_ENDS)
         open_now = _connections(site)
@@ -170,8 +194,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         dealt = max(dealt, open_now, key=lambda one: one.total())
         if looks[-1]["at_us"] - seen["started_us"] > GIVE_UP_S * 1e6:
             raise RuntimeError(f"{case.name}: not done after {GIVE_UP_S:g} s: {site.tail(f'client-{name}')}")
-        time.sleep(LOOKS_EVERY_S)
-    seen["ended_us"] = now_us()
+    seen["ended_us"] = ending.at_us
     if client.returncode:
         raise RuntimeError(f"{case.name}: exit code {client.returncode}: {site.tail(f'client-{name}')}")
     after = _counted(site)
