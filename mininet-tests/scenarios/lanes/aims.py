@@ -11,10 +11,17 @@ from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, within
 
 OF_BOTH_LANES = 0.97  # of what both are planned for, from the first byte to the last one's confirmation
+OF_BOTH_OWN_PATHS = 0.95
+"""Likewise, of MPTCP with 268.8 MB or more of its 16.4 s.
+
+28 of 1,448 bytes are mappings: 1.9%. The second path begins with MP_JOIN, two round trips after the first (RFC 8684,
+section 3.2), its demand is known a round trip after that, and what was given to it while it stood by is gone after
+another two: 1.2 s of a third of the rate, 2.4% of 16.4 s.
+"""
 SAID_WITHIN_MS = 1000  # after a circuit's death, that the promise will be late
 HELD = 0.97, 1.01  # of its plan, what a path has that is held
 AHEAD_MS = METER_BURST_MS + 10  # of its lane's rate: the meter's burst, and between two looks at what has arrived
-STANDS_STILL_S = {"mptcp": (1.0, 3.0), "mptcp-stale1": (0.0, 0.3), "sctp": (1.0, 1.5), "sctp-rfc4960": (63.0, 66.1)}
+STANDS_STILL_S = {"mptcp": (0.0, 3.0), "mptcp-stale1": (0.0, 0.3), "sctp": (1.0, 1.5), "sctp-rfc4960": (63.0, 66.1)}
 """When an interface dies, all times together in which nothing comes.
 
 SCTP: the first timeout, RTO.min of 1 s, and a round trip until more than a first packet comes by the other path. By RFC
@@ -22,7 +29,8 @@ SCTP: the first timeout, RTO.min of 1 s, and a round trip until more than a firs
 (section 6.3.3): 1 + 2 + 4 + 8 + 16 + 32 = 63 s. Linux rounds timers up: at 250 Hz one of 0.3 to 2 s to 32 ms, one of
 up to 16 s to 256 ms, a longer one to 2,048 ms (kernel/time/timer.c): all six by 2.9 s at the most.
 MPTCP: a path is given up after ``stale_loss_cnt`` + 1 timeouts of its retransmission timer without a word from it, each
-of 0.2 s (TCP_RTO_MIN) to 0.6 s (that, and two round trips).
+of 0.2 s (TCP_RTO_MIN) to 0.6 s (that, and two round trips): by 3 s. Until then the other path carries on as long as the
+receiver has room for what waits for the missing, so it may stand still for much less, and less is better.
 """
 
 
@@ -44,18 +52,19 @@ def _aims_of(program: str, one: dict[str, Any]) -> dict[str, Aim]:
         return {"ahead of its lane's rate, ms of it": at_most(one["burst_ms"], AHEAD_MS)}
     if "death" in one:
         return _of_a_death(one)
-    return _held(_undisturbed(one), one) if one["own_paths"] else _undisturbed(one)
+    return _held(one) if one["own_paths"] else _undisturbed(one, OF_BOTH_LANES)
 
 
-def _held(aims: dict[str, Aim], one: dict[str, Any]) -> dict[str, Aim]:
+def _held(one: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of a program that adds its second path itself: each is held, from when it is there."""
+    aims = _undisturbed(one, OF_BOTH_OWN_PATHS)
     held = {f"{lane} of its plan": within(share, *HELD) for lane, share in one["held_of_plan"].items()}
     return aims | held
 
 
-def _undisturbed(one: dict[str, Any]) -> dict[str, Aim]:
+def _undisturbed(one: dict[str, Any], of_both_lanes: float) -> dict[str, Aim]:
     return {
-        "of both lanes": at_least(one["of_both_lanes"], OF_BOTH_LANES),
+        "of both lanes": at_least(one["of_both_lanes"], of_both_lanes),
         "done, s after the start": at_most(one["whole_s"], one["promised_s"]),
         "lanes used": equal(one["lanes_used"], 2),
         "segments out of order": none_of(one["counted"]["out_of_order"]),
