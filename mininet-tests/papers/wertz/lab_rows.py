@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from mininet_tests.testing.aims import Aim, within
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, described, scaled, two_lanes
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM
+from topology.wire import PPM, Layer, converted_bps
 from topology.yaml_text import read
 
 S = 1_000_000
 T0 = 1_800_000_000 * S
 SLICE_BYTES = 268_802_458
 HALF_RTT_S = 0.09  # of Chile - Illinois
+SHARE_OFF = 0.002  # of a circuit: by 1% any forecast of a full one would be right
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 ALONE = Policy({c: replace(p, guarantee_ppm=1, cap_ppm=PPM) for c, p in DEFAULT_POLICY.classes.items()})
 """Of the paper's table 2, where nobody else is there: a class may have the whole circuit."""
@@ -96,6 +98,46 @@ def lab_rows() -> list[LabRow]:
     ring = ("1 TB one way round the ring, 10 Gbit/s, MTU 9000", 808.0, 1), ("1 TB both ways round it", 404.0, 2)
     rows += [LabRow(what, "computed", whole_s, terabyte_s(lanes), 0.02) for what, whole_s, lanes in ring]
     return [*rows, *store_rows(), *lane_rows()]
+
+
+def lab_shares() -> dict[str, Aim]:
+    """Return each share of a circuit that the lab has published of held flows, beside its forecast."""
+    said: Any = json.loads((RESULTS / "summary.json").read_text())
+    seen = {
+        f"figure 2 at {rate} Gbit/s, used while all flows send": (said["figure2"][f"{rate}g"]["utilisation"], used)
+        for rate, used in ((1, used_share(1)), (10, used_share(10)))
+    }
+    of_night = said["night"]["background_share_of_leftover"], night_share(said["night"]["images"])
+    seen["a night, background of what the others leave"] = of_night
+    return {
+        what: within(round(forecast, 4), round(measured - SHARE_OFF, 4), round(measured + SHARE_OFF, 4))
+        for what, (measured, forecast) in seen.items()
+    }
+
+
+def used_share(rate_gbps: int) -> float:
+    """Return how much of the circuit is used while figure 2's image is sent at its rate."""
+    network, seen = chile_illinois(rate_gbps * 10**9), list[tuple[int, int, int]]()
+
+    def watch(at_us: int, loads_bps: Mapping[Hop, int]) -> None:
+        circuit_bps = loads_bps.get(Hop("ls1", "ch1"), 0)
+        seen.append((at_us, circuit_bps, loads_bps.get(Hop("base20", "ls1"), 0)))
+
+    parts = image(rate_gbps * SLICE_BYTES, opening=Opening.RECEIVER)
+    Simulation(WhatIf(site(network), T0, T0 + 60 * S, (parts,)), observe=watch).run()
+    most_bps = max(image_bps for _, _, image_bps in seen)
+    spans = [(after[0] - one[0], one[1]) for one, after in pairwise(seen) if one[2] == most_bps]
+    return sum(us * bps for us, bps in spans) / sum(us for us, _ in spans) / (rate_gbps * 10**9)
+
+
+def night_share(images: int) -> float:
+    """Return what raw images have of what a night's images and the database leave of the circuit, payload."""
+    network, lasts_us = chile_illinois(), images * 17 * S
+    items = (image(SLICE_BYTES, every_us=17 * S),)
+    run = Simulation(WhatIf(site(network), T0, T0 + lasts_us, items)).run()
+    payload_bps = converted_bps(10**9, Layer.WIRE, Layer.PAYLOAD, network.framing)
+    left_bytes = payload_bps * lasts_us // (8 * S) - images * SLICE_BYTES - run.standing_bytes["database"]
+    return run.standing_bytes["raw"] / left_bytes
 
 
 def failover_s() -> float:
