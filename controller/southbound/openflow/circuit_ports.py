@@ -1,5 +1,8 @@
 """The ports by which circuits leave a switch, and the numbers that each class has there. Pure."""
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from topology.network import Link, Network
 from topology.protocol import FlowClass
 
@@ -38,7 +41,13 @@ def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> i
 
 def _index(network: Network, hop: tuple[str, str]) -> int:
     """Return the place of a circuit link among those that leave its switch."""
-    return [head for head, _ in circuit_ports(network, hop[0])].index(hop[1])
+    return _places(network, hop[0])[hop[1]]
+
+
+@lru_cache(maxsize=1024)
+def _places(network: Network, switch: str) -> Mapping[str, int]:
+    """Return the places of the circuits that leave a switch, by where they lead."""
+    return {head: place for place, (head, _) in enumerate(circuit_ports(network, switch))}
 
 
 def too_many_circuits(network: Network) -> tuple[str, ...]:

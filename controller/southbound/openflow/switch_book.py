@@ -4,15 +4,17 @@ The answer is the one of :func:`~controller.southbound.openflow.desired.switch_s
 """
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Generic, TypeVar
 
+from controller.plan.differences import differing_keys
 from controller.plan.keys import ClassShare
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.aggregates import treated_in
+from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meters, sender_meters, switch_groups
 from controller.southbound.openflow.flow_table import FlowTable
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
@@ -28,6 +30,7 @@ from controller.southbound.openflow.senders import numbered_senders, sender_keys
 from controller.southbound.openflow.shared import NOTHING, Pair, Treatment
 from controller.southbound.openflow.state import DropMeter, Rule, SwitchState
 from topology.network import Hop, Network, Switch
+from topology.protocol import FlowClass
 
 T = TypeVar("T")
 
@@ -73,6 +76,8 @@ class SwitchBook:
         self._network = network
         self._meter_ids: Mapping[SenderKey, int] = {}
         self._begun: Mapping[ClassShare, AggregateWays] = {}
+        self._hops: tuple[Hop, ...] = ()
+        self._links: Mapping[Hop, LinkPlan] = {}
         self._shares: dict[ClassShare, _OfShare] = {}
         self._keys: dict[ClassShare, tuple[AggregateWays, Mapping[AggregateKey, SenderKey]]] = {}
         self._pairs: dict[Pair, Treatment] = {}
@@ -117,16 +122,16 @@ class SwitchBook:
         return known[1]
 
     def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, AggregateWays]) -> frozenset[Rule]:
-        """Bring senders, their meters and their rules to what begins here; return the rules of the pairs."""
-        numbers, name = self._numbers, self._switch.name
-        if begun is not self._begun or numbers.latest(name) is not self._meter_ids:
-            self._begun, before = begun, self._meter_ids
-            keys = [self._keys_of(network, share, ways) for share, ways in begun.items()]
-            self._meter_ids = numbered_senders(network, self._switch, keys, numbers)
-            if before is not self._meter_ids:
-                self._renumber(before)
+        """Bring senders, their meters and their rules to what begins here; return the rules of the pairs.
+
+        Of classes by circuits those are looked at of which the aggregates or the circuit's limits are other values.
+        """
+        links = self._links_under(network, plan)
+        touched = dict.fromkeys(differing_keys(self._begun, begun))
+        touched |= {ClassShare(hop, c): None for hop in differing_keys(self._links, links) for c in FlowClass}
+        touched |= self._numbered(network, begun, touched)
         changed: dict[Pair, Treatment] = {}
-        for share in (*self._shares.keys() - begun.keys(), *begun):
+        for share in touched:
             ways = begun.get(share, NO_AGGREGATES)
             meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
             known = self._shares.get(share) or _OfShare(NO_AGGREGATES, 0)
@@ -143,7 +148,34 @@ class SwitchBook:
             self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(found)), senders, rules)
         for pair in (pair for pair, treatment in changed.items() if not treatment):
             del self._pairs[pair]
+        self._begun, self._links = begun, links
         return self._flow.followed(network, plan.down, changed)
+
+    def _links_under(self, network: Network, plan: Plan) -> Mapping[Hop, LinkPlan]:
+        """Return the limits of the circuits that leave here."""
+        if not self._hops:
+            self._hops = tuple(Hop(self._switch.name, head) for head, _ in circuit_ports(network, self._switch.name))
+        return dict(zip(self._hops, map(plan.links.__getitem__, self._hops), strict=True))
+
+    def _numbered(
+        self, network: Network, begun: Mapping[ClassShare, AggregateWays], touched: Iterable[ClassShare]
+    ) -> dict[ClassShare, None]:
+        """Number the meters of what begins here; return the classes by circuits of which one has another number now."""
+        is_known = self._numbers.latest(self._switch.name) is self._meter_ids
+        if is_known and all(self._has_same_senders(network, share, begun) for share in touched):
+            return {}
+        had = self._meter_ids
+        keys = [self._keys_of(network, share, ways) for share, ways in begun.items()]
+        self._meter_ids = numbered_senders(network, self._switch, keys, self._numbers)
+        return {} if had is self._meter_ids else self._renumber(had)
+
+    def _has_same_senders(self, network: Network, share: ClassShare, begun: Mapping[ClassShare, AggregateWays]) -> bool:
+        """Return whether a class by a circuit has the senders that it had."""
+        old, new = self._begun.get(share, NO_AGGREGATES), begun.get(share, NO_AGGREGATES)
+        if old is new:
+            return True
+        had, have = ({*self._keys_of(network, share, ways).values()} for ways in (old, new))
+        return had == have
 
     def _keys_of(self, network: Network, share: ClassShare, ways: AggregateWays) -> Mapping[AggregateKey, SenderKey]:
         """Return the senders of a class by a circuit, by aggregate: looked for again where those are others."""
@@ -152,12 +184,14 @@ class SwitchBook:
             known = self._keys[share] = ways, sender_keys(share, ways, targets_apart(network, self._switch))
         return known[1]
 
-    def _renumber(self, before: Mapping[SenderKey, int]) -> None:
-        """Have meters made anew that have other numbers now."""
+    def _renumber(self, before: Mapping[SenderKey, int]) -> dict[ClassShare, None]:
+        """Have meters made anew that have other numbers now; return of which classes by which circuits."""
         moved = {key for key, number in self._meter_ids.items() if before.get(key, number) != number}
-        for share in {ClassShare(Hop(self._switch.name, key.head), key.flow_class) for key in moved}:
+        shares = {ClassShare(Hop(self._switch.name, key.head), key.flow_class): None for key in moved}
+        for share in shares:
             if known := self._shares.get(share):
                 self._shares[share] = replace(known, meter_bps=-1)
+        return shares
 
     def _treat(self, share: ClassShare, old: AggregateWays, new: AggregateWays, changed: dict[Pair, Treatment]) -> None:
         """Note of which pairs a class by a circuit has other aggregates now, and what becomes of their packets."""
