@@ -203,13 +203,15 @@ def is_dead(hop: Hop, plan: Plan) -> bool:
 
 def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
     """Return entries each on the way that a plan has for it."""
-    return tuple(e if new.has(e) else _turned(e, new) for e in entries)
+    return tuple([e if new.has(e) else _turned(e, new) for e in entries])
 
 
 def _turned(entry: Entry, new: Plan) -> Entry:
     """Return an entry on the way that a plan has for it; the very same if it is on that."""
-    flow = entry.flow
-    of_host = (e.flow for e in reversed(new.of_host(flow.machine)))
+    flow, there = entry.flow, new.of_host(entry.flow.machine)
+    if len(there) == 1 and there[0].flow is flow:  # as nearly all
+        return entry
+    of_host = (e.flow for e in reversed(there))
     path = next((f.path for f in of_host if (f.name, f.flow_class) == (flow.name, flow.flow_class)), flow.path)
     return entry if path == flow.path else replace(entry, flow=replace(flow, path=path))
 

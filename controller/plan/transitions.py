@@ -230,7 +230,10 @@ def exceeding(acting: Mapping[str, tuple[Entry, ...]], plan: Plan, before: Excee
 
 def _goes_on_as(entry: Entry, plan: Plan) -> Entry | None:
     """Return what a plan has for the flow of an entry; None if it has nothing by the same way."""
-    there = {way: e for e in plan.of_host(entry.flow.machine) for way in _ways(e)}
+    of_host = plan.of_host(entry.flow.machine)
+    if len(of_host) == 1 and of_host[0].flow is entry.flow:  # as nearly all
+        return of_host[0]
+    there = {way: e for e in of_host for way in _ways(e)}
     return next((there[way] for way in _ways(entry) if way in there), None)
 
 

@@ -82,9 +82,10 @@ def plan_aggregates(network: Network, plan: Plan, policy: Policy, before: PlanAg
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
     for pair, members in touched.items():
         pairs[pair] = ordered = plan.in_order(members)
-        old, new = between.pop(pair, NO_AGGREGATES), _aggregates_between(ordered, policy, ppm)
+        old, had = between.pop(pair, NO_AGGREGATES), before.pairs.get(pair, ())
+        new = _needing(old, ordered, ppm) if _has_same_flows(had, ordered) else _between(ordered, policy, ppm)
         for key, way in old.items():
-            if new.get(key) != way:
+            if (now := new.get(key)) is None or now[:2] != way[:2]:
                 begun.of(way).pop(key)
                 for node in way.path[2:-2]:
                     crossing.own(node).pop(key)
@@ -146,19 +147,33 @@ def _pair(entry: Entry) -> _Pair:
     return (flow.host, flow.target) if flow.host < flow.target else (flow.target, flow.host)
 
 
-def _aggregates_between(entries: Sequence[Entry], policy: Policy, ppm: int) -> dict[AggregateKey, AggregateWay]:
+def _has_same_flows(had: Sequence[Entry], have: Sequence[Entry]) -> bool:
+    """Return whether entries are of the very same flows, so that only their rates may differ, as mostly."""
+    return len(had) == len(have) and all(one.flow is other.flow for one, other in zip(had, have, strict=True))
+
+
+def _between(entries: Sequence[Entry], policy: Policy, ppm: int) -> AggregateWays:
     """Return the aggregates of two hosts: data, and answers, which carry no mark. What is within a site has none."""
-    ways: dict[AggregateKey, tuple[FlowClass, tuple[str, ...]]] = {}
-    needs_bps: dict[AggregateKey, int] = {}
+    ways: dict[AggregateKey, AggregateWay] = {}
+    for flow in (entry.flow for entry in entries):
+        ways.setdefault(aggregate_key(flow), AggregateWay(flow.flow_class, flow.path, 0))
+    for (host, target), flow in answers([entry.flow for entry in entries], policy).items():
+        ways.setdefault((target, host, None), AggregateWay(flow.flow_class, flow.path, 0))
+    return _needing({key: way for key, way in ways.items() if len(way.path) > 3}, entries, ppm)
+
+
+def _needing(ways: AggregateWays, entries: Sequence[Entry], ppm: int) -> AggregateWays:
+    """Return the aggregates of two hosts with what they need for these entries."""
+    needs_bps = dict.fromkeys(ways, 0)
     for entry in entries:
         flow = entry.flow
-        key, answered = aggregate_key(flow), (flow.target, flow.host, None)
-        ways.setdefault(key, (flow.flow_class, flow.path))
-        needs_bps[key] = needs_bps.get(key, 0) + entry.frame_bps
-        needs_bps[answered] = needs_bps.get(answered, 0) - (-entry.frame_bps * ppm // PPM)
-    for (host, target), flow in answers([entry.flow for entry in entries], policy).items():
-        ways.setdefault((target, host, None), (flow.flow_class, flow.path))
-    return {key: AggregateWay(*way, needs_bps.get(key, 0)) for key, way in ways.items() if len(way[1]) > 3}
+        for key, bps in (
+            (aggregate_key(flow), entry.frame_bps),
+            ((flow.target, flow.host, None), -(-entry.frame_bps * ppm // PPM)),
+        ):
+            if key in needs_bps:
+                needs_bps[key] += bps
+    return {key: AggregateWay(way.flow_class, way.path, needs_bps[key]) for key, way in ways.items()}
 
 
 def aggregate_key(flow: Flow) -> AggregateKey:
