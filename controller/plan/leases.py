@@ -58,8 +58,12 @@ class Leases:
         """
         if self.grants and self.grants[-1].epoch == epoch:
             return Leases((*self.grants[:-1], replace(self.grants[-1], until_us=None)))
-        alive = (t for t in self.grants if t.until_us is None or now_us < t.until_us)
-        before = (t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in alive)
+        until_us = now_us + lease_us
+        before = [
+            Grant(t.epoch, t.entries, until_us, t.stepped_down) if t.until_us is None else t
+            for t in self.grants
+            if t.until_us is None or now_us < t.until_us
+        ]
         return Leases((*before, Grant(epoch, entries)))
 
     def taken_over(self, epoch: int, entries: tuple[Entry, ...], until_us: int) -> "Leases":
@@ -68,7 +72,7 @@ class Leases:
 
     def confirmed(self, epoch: int) -> "Leases":
         """Return them after the host has confirmed an epoch: it acts on nothing that came before."""
-        return Leases(tuple(t for t in self.grants if t.epoch >= epoch))
+        return Leases(tuple([t for t in self.grants if t.epoch >= epoch]))
 
     def stepped_down(self, epoch: int, name: str) -> "Leases":
         """Return them after the host has said that under an epoch it keeps a flow to its standby rate."""

@@ -186,19 +186,23 @@ def _with_sums(made: Workings, known: Mapping[FlowId, Flow], touched: _Touched) 
         known: the flows that the sums are of.
         touched: which flows have another part; the links of their interfaces are added.
     """
-    of_circuits, sums = dict(made.of_circuits), dict(made.sums)
+    of_circuits, sums, changes = dict(made.of_circuits), dict(made.sums), list[tuple[Flow, int]]()
     for name in touched.flows:
-        for flows, sign in ((known, -1), (made.flows, 1)):
-            if (flow := flows.get(name)) is None:
-                continue
-            if sign > 0:
-                of_circuits[name] = _of_circuits(made, flow)
-            for hop in dict.fromkeys(interfaces_of(flow)):
-                if hop not in made.parts:
-                    sums[hop] = sums.get(hop, 0) + sign * of_circuits[name]
-                    touched.links.add(hop)
-            if sign < 0:
-                del of_circuits[name]
+        old, new, had_bps = known.get(name), made.flows.get(name), of_circuits.get(name, 0)
+        if new is None:
+            of_circuits.pop(name, None)
+        else:
+            of_circuits[name] = _of_circuits(made, new)
+        if old is new and new is not None:  # as nearly all
+            changes.append((new, of_circuits[name] - had_bps))
+            continue
+        changes += [(old, -had_bps)] if old is not None else []
+        changes += [(new, of_circuits[name])] if new is not None else []
+    for flow, more_bps in changes:
+        for hop in dict.fromkeys(interfaces_of(flow)):
+            if hop not in made.parts:
+                sums[hop] = sums.get(hop, 0) + more_bps
+                touched.links.add(hop)
     for hop in touched.links & sums.keys():
         if hop not in made.data:
             del sums[hop]
@@ -230,7 +234,7 @@ def _held(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
 
 def _of_circuits(made: Workings, flow: Flow) -> int:
     """Return the least that a flow's circuits have for it, bit/s of frames; 0 if it crosses none."""
-    return min((made.parts[hop][flow.name] for hop in flow.links if hop in made.parts), default=0)
+    return min([made.parts[hop][flow.name] for hop in flow.links if hop in made.parts], default=0)
 
 
 def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
@@ -276,7 +280,9 @@ def _with_entries(made: Workings, touched: _Touched) -> Workings:
 
 def _entry(made: Workings, asked: Flow) -> Entry | None:
     """Return the allocation of a flow: the least that its links have for it; None if that is nothing."""
-    flow = next(f for f in made.pairs[asked.host, asked.target] if f.name == asked.name)
-    held = (made.held[hop][flow.name] for hop in flow.links if hop in made.held)
-    frame_bps = min((made.of_circuits[flow.name], *held))
+    of_pair, frame_bps = made.pairs[asked.host, asked.target], made.of_circuits[asked.name]
+    flow = of_pair[0] if len(of_pair) == 1 else next(f for f in of_pair if f.name == asked.name)
+    for hop in flow.links if made.held else ():
+        if hop in made.held:
+            frame_bps = min(frame_bps, made.held[hop][flow.name])
     return entry(flow, frame_bps, made.network, made.policy) if frame_bps else None

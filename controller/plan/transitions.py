@@ -191,13 +191,15 @@ def no_more_than(acting: Iterable[Entry], plan: Plan) -> Plan:
 
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
     """Return whether nothing of what hosts may be acting on is more than a plan gives it, nor for more connections."""
-    both = ((e, _goes_on_as(e, plan)) for e in acting if not plan.has(e))
-    return all(
-        there is not None
-        and e.frame_bps <= there.frame_bps
-        and (e.flow.selector != THE_REST or _is_for_the_rest(there))
-        for e, there in both
-    )
+    for one in acting:
+        if plan.has(one):
+            continue
+        there = _goes_on_as(one, plan)
+        if there is None or one.frame_bps > there.frame_bps:
+            return False
+        if there.flow is not one.flow and _is_for_the_rest(one) and not _is_for_the_rest(there):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +316,6 @@ def switch_changes(stage: Stage, old: Plan, new: Plan) -> tuple[Change, ...]:
 
 def host_changes(host: str, old: Iterable[Entry], new: Iterable[Entry]) -> tuple[Change, ...]:
     """Return what telling a host of new allocations in place of old ones changes."""
-    before, after = ({e.flow.name: e.frame_bps for e in entries} for entries in (old, new))
+    before, after = {e.flow.name: e.frame_bps for e in old}, {e.flow.name: e.frame_bps for e in new}
     found = (Change(host, name, before.get(name, 0), after.get(name, 0)) for name in before | after)
     return tuple(change for change in found if change.from_bps != change.to_bps)

@@ -25,7 +25,8 @@ def grant(
         entries: what it may do.
         codes_tails: whether its agent knows of coded tails; one that does not would decline all of it.
     """
-    led = {e.flow.name: e.flow.path for e in desired.of_host(host)}
+    now = desired.of_host(host)
+    led = {} if now is entries else {e.flow.name: e.flow.path for e in now}
     return Allocations(
         epoch=epoch,
         lease_ms=site.lease_ms,
