@@ -64,6 +64,7 @@ from hostagent.agent.supervisor import Supervisor
 
 UP = "up; what is carried and what is not: /healthz"
 TELLS_S = 0.5  # who has let another lead tells who asks where that is, and hangs up on agents once they obey it
+ANSWERED_S = 0.05  # so long who lets another lead goes on answering what it was asked before
 CALM_S = 0.2  # after a take-over, agents and who has asked meanwhile come before all else that a leader does
 
 log = structlog.get_logger()
@@ -282,6 +283,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.info("controller.stopping")
         if led is not None:  # another may lead while we end
             led.resign()
+            behind.under_way.wait_for_none(ANSWERED_S)
             database.close()
             led.leave()
             if led.left.wait(FOLLOWED_S) and led.others:

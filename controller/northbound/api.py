@@ -98,7 +98,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     known = _known(decisions)
     app.add_middleware(Quick, hold=reservations.hold, commit=reservations.commit, errors=STATUS, problem_of=known)
     if dependencies.leader().standing is not None:
-        app.add_middleware(StandBy, leader=dependencies.leader)
+        app.add_middleware(StandBy, leader=dependencies.leader, under_way=dependencies.under_way)
     app.add_middleware(Access, rules=rules)
     app.add_middleware(Gate, names=dependencies.names)
     _handle_errors(app, known)

@@ -8,6 +8,7 @@ from controller.audit.record import DriftView
 from controller.database import ChainRow, ChangeQuery
 from controller.events import Events
 from controller.northbound.turns import Turns
+from controller.northbound.under_way import UnderWay
 from controller.northbound.webhooks import Webhook
 from controller.plan.leading import LeaderView
 from controller.reports import Reports
@@ -41,6 +42,7 @@ class Dependencies:
         leave: lets another one lead.
         others: where the others of a pair take requests, as the configuration says: a page goes to these alone.
         turns: of answers that take long.
+        under_way: requests that change something, of one of a pair.
     """
 
     reports: Reports
@@ -62,3 +64,4 @@ class Dependencies:
     leave: Callable[[], None] = lambda: None
     others: tuple[str, ...] = ()
     turns: Turns = field(default_factory=Turns)
+    under_way: UnderWay = field(default_factory=UnderWay)

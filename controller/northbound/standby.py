@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from controller.northbound.access import SESSION_PATH
 from controller.northbound.gate import READS
 from controller.northbound.rest.answers import RETRY_AFTER_S, problem
+from controller.northbound.under_way import UnderWay
 from controller.plan.leading import LeaderView, PairStanding
 
 EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
@@ -23,9 +24,10 @@ OF_A_PATH = "/:@!$&'()*+,;="  # what stands in a path as it is (RFC 3986, sectio
 class StandBy:
     """Stands behind the question who may, and before the handlers."""
 
-    def __init__(self, app: ASGIApp, leader: Callable[[], LeaderView]) -> None:
+    def __init__(self, app: ASGIApp, leader: Callable[[], LeaderView], under_way: UnderWay) -> None:
         self._app = app
         self._leader = leader
+        self._under_way = under_way
         self._looking: asyncio.Task[None] | None = None  # for all whose requests are kept
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,14 +38,12 @@ class StandBy:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] not in READS and scope["path"] != SESSION_PATH:
+            await self._change(scope, receive, send)
+            return
         leader = self._leader()
-        is_leaders = scope["path"] == EVENTS_PATH or (scope["method"] not in READS and scope["path"] != SESSION_PATH)
-        if is_leaders:
-            leader = await self._led(leader)
-        if is_leaders and not leader.takes:
-            query = scope["query_string"].decode("ascii")
-            path = quote(scope["path"], safe=OF_A_PATH)
-            await passed_on(leader, path + (f"?{query}" if query else ""))(scope, receive, send)
+        if scope["path"] == EVENTS_PATH and not (leader := await self._led(leader)).takes:
+            await self._pass_on(leader, scope, receive, send)
             return
 
         async def aged(message: Message) -> None:
@@ -52,6 +52,24 @@ class StandBy:
             await send(message)
 
         await self._app(scope, receive, aged if leader.standing is PairStanding.STANDBY else send)
+
+    async def _change(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request that changes something; whoever lets another one lead waits until it is answered."""
+        with self._under_way.counted():  # before it is looked whether we lead
+            if (leader := self._leader()).takes:
+                await self._app(scope, receive, send)
+                return
+        if not (leader := await self._led(leader)).takes:
+            await self._pass_on(leader, scope, receive, send)
+            return
+        with self._under_way.counted():
+            await self._app(scope, receive, send)
+
+    @staticmethod
+    async def _pass_on(leader: LeaderView, scope: Scope, receive: Receive, send: Send) -> None:
+        query = scope["query_string"].decode("ascii")
+        path = quote(scope["path"], safe=OF_A_PATH)
+        await passed_on(leader, path + (f"?{query}" if query else ""))(scope, receive, send)
 
     async def _led(self, leader: LeaderView) -> LeaderView:
         """Return who leads, once that is known: while leaders change it is nobody, for milliseconds."""

@@ -11,6 +11,7 @@ from controller.northbound.access import all_may
 from controller.northbound.api import api
 from controller.northbound.standby import StandBy
 from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
+from controller.northbound.under_way import UnderWay
 from controller.plan.leading import LeaderView, PairStanding
 
 LEADER = "https://ctl-a.example.org:8080"
@@ -103,13 +104,42 @@ def test_a_thousand_requests_that_are_kept_look_as_often_as_one():
         return LEADS if len(looks) > 1100 else replace(STANDS_BY, address="", holder="")
 
     async def all_of_them():
-        app = StandBy(answered, stands)
+        app = StandBy(answered, stands, UnderWay())
         scope = {"type": "http", "method": "POST", "path": MANY, "query_string": b""}
         await asyncio.gather(*(app(scope, None, None) for _ in range(1000)))
 
     asyncio.run(all_of_them())
     assert looks.count("answered") == 1000
     assert looks.count("look") < 2200  # one when each comes, one when it goes, and a hundred between
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_who_lets_another_one_lead_waits_for_what_changes_something_until_that_is_answered(method):
+    under_way, found = UnderWay(), []
+
+    async def answered(_scope, _receive, _send):
+        found.append(under_way.wait_for_none(0))
+
+    scope = {"type": "http", "method": method, "path": MANY, "query_string": b""}
+    asyncio.run(StandBy(answered, lambda: LEADS, under_way)(scope, None, None))
+    assert found == [method == "GET"]
+    assert under_way.wait_for_none(0)
+
+
+def test_who_lets_another_one_lead_does_not_wait_for_what_is_kept_for_that_one(monkeypatch):
+    monkeypatch.setattr("controller.northbound.standby.LOOKS", 1)
+    under_way, found = UnderWay(), []
+
+    def stands():
+        found.append(under_way.wait_for_none(0))
+        return STANDS_BY if len(found) > 2 else replace(STANDS_BY, address="", holder="")
+
+    async def passed_on(_message):
+        found.append(under_way.wait_for_none(0))
+
+    scope = {"type": "http", "method": "POST", "path": MANY, "query_string": b""}
+    asyncio.run(StandBy(None, stands, under_way)(scope, None, passed_on))
+    assert found == [False, *[True] * (len(found) - 1)]  # it is counted before it is looked whether we lead
 
 
 def test_a_leader_that_the_database_does_not_answer_decides_nothing(asked, site):
