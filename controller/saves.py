@@ -227,8 +227,10 @@ class Saves:
         self.read_anew()
         self._state.events.publish("store.recovered")
 
-    def read_anew(self) -> None:
+    def read_anew(self) -> int:
         """Take the ledger from the database, and from memory what the clock has done to it meanwhile.
+
+        Returns how many transactions leaders of a pair had written by then.
 
         Raises:
             DatabaseError: it cannot be read.
@@ -245,6 +247,7 @@ class Saves:
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             self._take(ledger, rows)
+        return rows.saves
 
     def _ended_unheard(self, rows: SavedRows) -> tuple[Reservation, ...]:
         """Return what has ended by what is saved and not by what is in memory: the answer of the database was lost."""

@@ -12,6 +12,10 @@ from controller.database.text import storable
 
 LAST, CUT = "changes last", "changes cut"  # in ``meta``: the last row that was written, the last that was forgotten
 _COLUMNS = (*CHANGES.c,)
+_ENDS = select(
+    *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (LAST, CUT)),
+    select(func.coalesce(func.max(CHANGES.c.number), 0)).scalar_subquery(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,8 @@ def written_end(connection: Connection) -> ChainEnd:
 
 def next_end(connection: Connection) -> ChainEnd:
     """Return where the chain goes on: no number is used twice, whatever somebody has done to what is said."""
-    said = written_end(connection)
-    highest = connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
+    last, cut_at, highest = tuple(connection.execute(_ENDS).one())  # at once: who takes over waits for each question
+    said = _end(last) or _end(cut_at) or BEGINNING
     if highest <= said.number:
         return said
     row = connection.execute(in_order(highest - 1, 1)).one()
@@ -121,5 +125,8 @@ def cut(connection: Connection, end: ChainEnd) -> int:
 
 
 def _said(connection: Connection, key: str) -> ChainEnd | None:
-    text = connection.execute(select(META.c.value).where(META.c.key == key)).scalar()
+    return _end(connection.execute(select(META.c.value).where(META.c.key == key)).scalar())
+
+
+def _end(text: str | None) -> ChainEnd | None:
     return None if text is None else ChainEnd(**json.loads(text))

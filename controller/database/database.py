@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from controller.database.backends import backend
 from controller.database.clock import SavedTime
 from controller.database.errors import DatabaseError, DatabaseFailed, DatabaseTaken
+from controller.database.follower import DatabaseFollower
 from controller.database.history import EndedKind
 from controller.database.questions import Questions
 from controller.database.reader import DatabaseReader
@@ -64,6 +65,7 @@ class Database(Questions):
 
     def __init__(self, url: str, save_within_s: float | None = None) -> None:
         self._session, self._url = DatabaseSession(url), url
+        self._follower = DatabaseFollower(url)
         self.url = self._session.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         self._reader = DatabaseReader(self.url, self._using)
@@ -105,10 +107,12 @@ class Database(Questions):
         """
         with self._using:
             try:
-                self._session.open_to_read()
+                is_newest = self._follower.open()
+                self._session.warm(is_made=self._follower.is_made, is_newest=is_newest)
             except Exception as error:
                 raise DatabaseFailed(self.url, why_of(error)) from error
         self._stands_by, self._why = True, STANDS_BY
+        self._begin()
 
     def open(self, claimed: int = 0) -> None:
         """Connect, be alone with the database, bring its schema up to date, and be ready to save. Once only.
@@ -132,9 +136,15 @@ class Database(Questions):
                 raise DatabaseFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why, self._stands_by = "", False
-        self._writer = threading.Thread(target=self._run, name="database", daemon=True)
-        self._writer.start()
-        threading.Thread(target=self._watch, name="database watch", daemon=True).start()
+        self._follower.close()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have the threads at work, if they are not: who stands by needs not wait for their start when it leads."""
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._run, name="database", daemon=True)
+            self._writer.start()
+            threading.Thread(target=self._watch, name="database watch", daemon=True).start()
 
     @property
     def term(self) -> int:
@@ -160,10 +170,8 @@ class Database(Questions):
             DatabaseFailed: it cannot be read.
         """
         with self._using:
-            if self._stands_by and not self._session.is_made:
-                return None
             try:
-                return self._session.time()
+                return (self._follower if self._stands_by else self._session).time()
             except Exception as error:
                 raise DatabaseFailed(self.url, why_of(error)) from error
 
@@ -185,7 +193,7 @@ class Database(Questions):
 
     def asked(self, question: Callable[[Connection], T]) -> T:
         """See :meth:`Questions.asked`."""
-        return self._read(lambda: self._session.ask(question))
+        return self._read(lambda: (self._follower if self._stands_by else self._session).ask(question))
 
     def _read(self, ask: Callable[[], T]) -> T:
         """Return what is asked of the database, if it answers in time.
@@ -209,9 +217,9 @@ class Database(Questions):
             DatabaseFailed: it cannot be read; saves are refused until it can.
             DatabaseTaken: another controller has had the database since; saves are refused for good.
         """
+        if self._stands_by:
+            return self._follower.load()
         with self._using:
-            if self._stands_by:
-                return self._looked_at()
             self._flush()
             with self._changed:
                 why, stopped = self._why, self._closing or self._writer is None
@@ -233,22 +241,6 @@ class Database(Questions):
         if why:
             log.info("store.recovered", database=self.url, reservations=len(saved.reservations))
         return saved
-
-    def _looked_at(self) -> SavedRows:
-        """Return what the leader has written, by a new connection if the old one is broken; under ``_using``.
-
-        Raises:
-            DatabaseFailed: it cannot be read.
-        """
-        for has_failed in (False, True):
-            try:
-                if has_failed or not self._session.is_made:
-                    self._session.open_to_read()
-                return self._session.read() if self._session.is_made else SavedRows((), {}, ())
-            except Exception as error:
-                if has_failed:
-                    raise DatabaseFailed(self.url, why_of(error)) from error
-        raise AssertionError("it returns or raises at the second time")
 
     def save(self, changes: Changes) -> Future[None]:
         """Return what is done once the changes outlive a crash of the machine, and everything saved before them.
@@ -279,6 +271,7 @@ class Database(Questions):
         if self._using.acquire(timeout=CLOSE_WITHIN_S):
             try:
                 self._session.close()
+                self._follower.close()
             finally:
                 self._using.release()
         else:

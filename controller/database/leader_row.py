@@ -53,18 +53,22 @@ def _seen(saves: str) -> TextClause:
     return text(f"SELECT {_ROW}, {over}, {saves} AS saves FROM {LEADER_TABLE}")  # noqa: S608
 
 
-def _taken(kept_term: str) -> TextClause:
+def _taken(kept_term: str, saves: str) -> TextClause:
     """Return what takes the row under the next term (:func:`controller.database.terms.next_term`)."""
     return text(f"""
         UPDATE {LEADER_TABLE} SET term = greatest(:clock_ms, term + {TERM_STEP}, {kept_term} + {TERM_STEP}),
         holder = :holder, address = :address,
         until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
-        WHERE until <= clock_timestamp() RETURNING {_ROW}
+        WHERE until <= clock_timestamp() RETURNING {_ROW}, {saves} AS saves
     """)  # noqa: S608
 
 
-_SEEN, _SEEN_WITH_META = _seen("NULL::bigint"), _seen(_of_meta(SAVES))
-_TAKEN, _TAKEN_WITH_META = _taken("NULL"), _taken(_of_meta(TERM))  # greatest() passes over NULL
+_NOT_KNOWN = "NULL::bigint"
+_SEEN, _SEEN_WITH_META = _seen(_NOT_KNOWN), _seen(_of_meta(SAVES))
+_TAKEN, _TAKEN_WITH_META = (
+    _taken("NULL", _NOT_KNOWN),
+    _taken(_of_meta(TERM), _of_meta(SAVES)),
+)  # greatest() passes over NULL
 _RENEWED = text(f"""
     UPDATE {LEADER_TABLE} SET until = clock_timestamp() + :ttl_us * interval '1 microsecond'
     WHERE term = :term RETURNING term
@@ -159,7 +163,9 @@ class LeaderRow:
         """
         values = {"holder": self._holder, "address": self._address, "ttl_us": ttl_us, "clock_ms": clock_ms}
         row = self._asked(_TAKEN_WITH_META if self._there_is_meta() else _TAKEN, **values)
-        return None if row is None else SeenLeader(row.term, row.holder, row.address, row.since_us, is_over=False)
+        if row is None:
+            return None
+        return SeenLeader(row.term, row.holder, row.address, row.since_us, is_over=False, saves=row.saves)
 
     def renew(self, term: int, ttl_us: int) -> bool:
         """Let the row hold for so long from now; return False if another has taken it.

@@ -84,6 +84,7 @@ class SavedRows:
         last_ended: the highest sequence of anything that has ended; 0 if nothing has.
         maintenance: what is planned.
         delays: what was measured of circuits.
+        saves: how many transactions leaders of a pair had written by then.
     """
 
     reservations: tuple[Reservation, ...]
@@ -93,6 +94,7 @@ class SavedRows:
     last_ended: int = 0
     maintenance: tuple[Maintenance, ...] = ()
     delays: tuple[MeasuredDelay, ...] = ()
+    saves: int = 0
 
 
 @dataclass(frozen=True, slots=True)

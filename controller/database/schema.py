@@ -27,7 +27,9 @@ class SchemaChange:
     made: str
 
 
-def migrate(connection: Connection, shown: str, to: str = "", written_by: str = "") -> "SchemaChange | None":
+def migrate(
+    connection: Connection, shown: str, to: str = "", written_by: str = "", *, is_made: bool = False
+) -> "SchemaChange | None":
     """Bring the database to a schema, in one transaction: the caller's, or one of its own; return what has changed.
 
     Args:
@@ -35,6 +37,7 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
         shown: its URL without password.
         to: which; the newest if empty.
         written_by: who has written what is to come into it, if that is not in the database.
+        is_made: whether it is known to have a schema of ours.
 
     Raises:
         DatabaseNewer: its schema, or the one it is to have, is not known here.
@@ -42,7 +45,7 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
     newest, known = known_schemas()
     wanted = to or newest
     with contextlib.nullcontext() if connection.in_transaction() else connection.begin():
-        found = revision(connection)
+        found = revision(connection, is_made=is_made)
         if found == wanted:
             return None
         for one in filter(None, (found, wanted)):
@@ -71,9 +74,9 @@ def _upgrade(connection: Connection, wanted: str) -> None:
     command.upgrade(config, wanted)
 
 
-def revision(connection: Connection) -> str | None:
-    """Return the schema that a database has; None if it has none of ours."""
-    if not inspect(connection).has_table(VERSION_TABLE):
+def revision(connection: Connection, *, is_made: bool = False) -> str | None:
+    """Return the schema that a database has; None if it has none of ours, which is not looked for if it ``is_made``."""
+    if not is_made and not inspect(connection).has_table(VERSION_TABLE):
         return None
     found: str | None = connection.execute(select(_VERSION.c.version_num)).scalar()
     return found

@@ -57,7 +57,7 @@ TIME, PROOF, MAINTENANCE, DELAYS = "time", "proof", "maintenance", "delays"
 _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
 _KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
-_PLANNED = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS]))
+_BESIDE = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS, SAVES]))
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -86,18 +86,20 @@ class DatabaseSession:
         self._upserts = {table: Many(self._backend.upsert(table)) for table in tables}
         self._append_all = Many(insert(CHANGES))
 
-    def open_to_read(self) -> None:
-        """Connect, or connect again, only to read, whoever has the database; nothing is changed."""
+    def open_to_read(self) -> bool:
+        """Connect, or connect again, only to read, whoever has the database; return whether its schema is our own."""
         self._disconnect()
         self._connection = self._backend.snapshot()
         with self._connection.begin():
             found = revision(self._connection)
         self.is_made = found is not None
-        newest, _ = known_schemas()
-        self._backend.warm(_ask_first if found == newest else None)
-        for table, upsert in self._upserts.items():
-            upsert.prepare(self._connection, table.columns.keys())
-        self._append_all.prepare(self._connection, CHANGES.columns.keys())
+        return found == known_schemas()[0]
+
+    def warm(self, *, is_made: bool, is_newest: bool) -> None:
+        """Have a session ready for :meth:`open`, and every question and save that follows prepared there."""
+        self.is_made = is_made
+        known_schemas()  # so that open() need not read them
+        self._backend.warm(self._ask_first if is_newest else None)
 
     def open(self, claimed: int = 0) -> None:
         """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
@@ -114,7 +116,7 @@ class DatabaseSession:
         self._claimed = claimed or self._claimed
         connection = self._connection = self._backend.connect(self._claimed)
         with connection.begin():
-            change = migrate(connection, self.shown)
+            change = migrate(connection, self.shown, is_made=self.is_made and not self.term)
             known = {row.key: row.value for row in connection.execute(_KNOWN)}
             found = known.get(WRITTEN_BY)
             if found is None:
@@ -156,7 +158,7 @@ class DatabaseSession:
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            said = {row.key: row.value for row in run(_PLANNED)}
+            said = {row.key: row.value for row in run(_BESIDE)}
             kept, measured = said.get(MAINTENANCE), said.get(DELAYS)
             keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
             return SavedRows(
@@ -167,6 +169,7 @@ class DatabaseSession:
                 last_ended,
                 _MAINTENANCE.validate_json(kept) if kept else (),
                 _DELAYS.validate_json(measured) if measured else (),
+                int(said.get(SAVES) or 0),
             )
 
     def ask(self, question: Callable[[Connection], T]) -> T:
@@ -267,6 +270,24 @@ class DatabaseSession:
             gone = delete(table).where(key == bindparam("gone"))  # not IN: the number of its values is limited
             self._connected().execute(gone, [{"gone": storable(name)} for name in names])
 
+    def _ask_first(self, connection: Connection) -> None:
+        """Ask what :meth:`open`, :meth:`read` and the first request after them will, a row of each table.
+
+        Both SQLAlchemy and the session's server prepare each question at its first time. The fence's lock ends here.
+        """
+        with connection.begin():
+            revision(connection, is_made=True)
+            connection.execute(_KNOWN)
+            connection.execute(_FENCE)
+            highest(connection)
+            next_end(connection)
+            past_with_key(connection, "")
+            for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
+                connection.execute(select(table).limit(1))
+        for table, upsert in self._upserts.items():
+            upsert.prepare(connection, table.columns.keys())
+        self._append_all.prepare(connection, CHANGES.columns.keys())
+
     def _connected(self) -> Connection:
         if self._connection is None:
             raise SQLAlchemyError("not connected")
@@ -276,22 +297,6 @@ class DatabaseSession:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backend.drop(connection)
-
-
-def _ask_first(connection: Connection) -> None:
-    """Ask what :meth:`Database.open`, :meth:`Database.read` and the first request after them will, a row of each table.
-
-    Both SQLAlchemy and the session's server prepare each question at its first time. The fence's lock ends here.
-    """
-    with connection.begin():
-        revision(connection)
-        connection.execute(_KNOWN)
-        connection.execute(_FENCE)
-        highest(connection)
-        next_end(connection)
-        past_with_key(connection, "")
-        for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
-            connection.execute(select(table).limit(1))
 
 
 def _text(maintenance: tuple[Maintenance, ...]) -> str:

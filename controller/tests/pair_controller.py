@@ -162,6 +162,9 @@ class PairController:
         if self.leadership.standing is PairStanding.DEPOSED:
             raise Killed
         if self.leadership.led.is_set() and not self.leads:
+            with suppress(DatabaseError):
+                self.pair._look()  # while the session that writes is being opened
+            self.moment()
             try:
                 self.pair.lead((self.sessions, self), self.greets)
             except DatabaseError:

@@ -113,7 +113,7 @@ class WorldRow:
         it.term, it.holder, it.until_us = term, self._asks.name, it.now_us() + ttl_us
         it.takes.append(term)
         self._asks.moment()
-        return SeenLeader(term, it.holder, f"http://{it.holder}", 0, is_over=False)
+        return SeenLeader(term, it.holder, f"http://{it.holder}", 0, is_over=False, saves=it.meta(SAVES))
 
     def renew(self, term: int, ttl_us: int) -> bool:
         """Let it hold from now on."""
@@ -179,7 +179,8 @@ class PairDatabase(Database):
 
     def __init__(self, shared: SharedDatabase, asks: Asks) -> None:
         super().__init__(f"sqlite:///{shared.path}", save_within_s=60)
-        self._session._backend = PairFile(shared, asks)
+        for session in (self._session, self._follower._session):
+            session._backend = PairFile(shared, asks)
         self._shared, self._asks = shared, asks
 
     def save(self, changes: Any) -> Any:

@@ -50,15 +50,21 @@ class Pair:
         self._saves = saves
         self._elapsed_us = elapsed_us
         self._read = -1  # the transactions of the leader's that we have read, by their number
+        self._seen = -1  # and the number that let us: the leader may have written more until we read
         self._current_us = elapsed_us()  # when we knew last that we have read all
         self._reading = threading.Lock()
+        self._has_all = False  # that was written before us; what we write ourselves is ours
         self._takes = False
 
     def follow(self) -> None:
-        """Read what the leader writes, until we lead or the state says stop."""
-        said = ""
-        while not self._leadership.led.is_set():
+        """Read what the leader writes, until the state says stop, or once more after we have begun to lead.
+
+        That last time it is read while the session that writes is being opened.
+        """
+        said, is_last = "", False
+        while not is_last:
             begun_s = time.monotonic()
+            is_last = self._leadership.led.is_set()
             try:
                 with self._reading:
                     self._look()
@@ -72,16 +78,17 @@ class Pair:
             with self._state.changed:
                 if self._state.stopping:
                     return
-            self._leadership.led.wait(wait_s)
+            if not is_last:
+                self._leadership.led.wait(wait_s)
 
     def _look(self) -> None:
         """Read the books anew if the leader has written anything since; under ``_reading``."""
-        seen, at_us = self._leadership.seen, self._leadership.seen_us
-        if seen is None or self._leadership.led.is_set():
+        at_us, seen = self._leadership.seen_us, self._leadership.seen  # in this order: what is seen is no older
+        if seen is None or self._has_all:
             return
-        if seen.saves != self._read:
-            self._saves.read_anew()
-            self._read = -1 if seen.saves is None else seen.saves
+        if seen.saves is None or seen.saves not in {self._seen, self._read}:
+            saves = self._saves.read_anew()
+            self._seen, self._read = (-1, -1) if seen.saves is None else (seen.saves, saves)
         if seen.saves is not None:
             self._current_us = at_us
 
@@ -92,8 +99,9 @@ class Pair:
             DatabaseError: it does not work, or another leads already.
         """
         term, begun_s = self._leadership.term, time.monotonic()
+        self._database.open(term)
         with self._reading:
-            self._database.open(term)
+            self._has_all = True
             if self._database.saves != self._read:
                 self._saves.read_anew()
         self._state.lead(term)

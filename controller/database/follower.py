@@ -1,0 +1,69 @@
+"""What one of a pair that stands by reads of the database, over a connection of its own, beside the one that leads."""
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from controller.database.clock import SavedTime
+from controller.database.errors import DatabaseFailed
+from controller.database.reasons import why_of
+from controller.database.rows import SavedRows
+from controller.database.session import DatabaseSession
+
+T = TypeVar("T")
+
+
+class DatabaseFollower:
+    """Reads only, so it may go on while another session of ours becomes the one that writes. Any thread may call."""
+
+    def __init__(self, url: str) -> None:
+        self._session = DatabaseSession(url)
+        self._using = threading.Lock()
+
+    def open(self) -> bool:
+        """Connect; return whether the schema is the one that we know, so that questions can be tried out.
+
+        Raises:
+            Exception: as :class:`DatabaseSession` does.
+        """
+        with self._using:
+            return self._session.open_to_read()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a schema of ours."""
+        return self._session.is_made
+
+    def time(self) -> SavedTime | None:
+        """See :meth:`controller.database.Database.time`; None if nothing is made yet."""
+        with self._using:
+            return self._session.time() if self._session.is_made else None
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """Return the answer to a question."""
+        with self._using:
+            return self._session.ask(question)
+
+    def load(self) -> SavedRows:
+        """Return what the leader has written, by a new connection if the old one is broken.
+
+        Raises:
+            DatabaseFailed: it cannot be read.
+        """
+        with self._using:
+            for has_failed in (False, True):
+                try:
+                    if has_failed or not self._session.is_made:
+                        self._session.open_to_read()
+                    return self._session.read() if self._session.is_made else SavedRows((), {}, ())
+                except Exception as error:
+                    if has_failed:
+                        raise DatabaseFailed(self._session.shown, why_of(error)) from error
+        raise AssertionError("it returns or raises at the second time")
+
+    def close(self) -> None:
+        """Let the connection go, once what is being read has been."""
+        with self._using:
+            self._session.close()
