@@ -1,7 +1,6 @@
 """Measures the delay of circuits of which the network's file says only a bound, and lets the plan go by it."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from controller.plan.delays import DelayNews, DelayVerdict, MeasuredDelay
 from controller.state.guard import GuardedState
@@ -17,7 +16,7 @@ def measure_delays(state: GuardedState, host: str, telemetry: Telemetry) -> None
     if not bounds or state.value.stands_by:
         return
     moves = moving(bounds, site.network, known.moving, known.sent, telemetry.entries)
-    state.put_host(host, replace(known, moving=moves))
+    state.put_host(host, known._replace(moving=moves))
     delays, news = state.reported.delays, list[DelayNews]()
     for one in circuit_times(bounds, site.network, state.desired.plan, moves, telemetry.entries):
         delays, found = delays.seen(one, bounds[one.circuit], state.now())

@@ -104,9 +104,9 @@ class Reports:
             # What was under way goes on until the host says what it knows of it.
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
-            up = replace(host, connected=True, kernel=hello.kernel, codes_tails=hello.codes_tails, wants=wants)
-            up = replace(up, since_us=state.now_us(), telemetry_us=state.elapsed_us())
-            state.put_host(name, replace(up, progress={}, intakes={}, stores={}, moving={}))
+            up = host._replace(connected=True, kernel=hello.kernel, codes_tails=hello.codes_tails, wants=wants)
+            up = up._replace(since_us=state.now_us(), telemetry_us=state.elapsed_us())
+            state.put_host(name, up._replace(progress={}, intakes={}, stores={}, moving={}))
             plan = state.installed.meters
             state.hosts_changed()
             if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do
@@ -158,10 +158,10 @@ class Reports:
         state, name = self._state, hello.host
         held = (taken_over(state.site, state.desired.plan, name, entry) for entry in hello.entries)
         entries = tuple(entry for entry in held if entry is not None)
-        known = replace(state.reported.hosts[name], unknown_until_us=0)
+        known = state.reported.hosts[name]._replace(unknown_until_us=0)
         if hello.lease_left_ms and entries:
             until_us = state.elapsed_us() + hello.lease_left_ms * 1000
-            known = replace(known, leases=known.leases.taken_over(epoch, entries, until_us))
+            known = known._replace(leases=known.leases.taken_over(epoch, entries, until_us))
         state.put_host(name, known)
         return known
 
@@ -171,7 +171,7 @@ class Reports:
         with state.changed:
             known = state.reported.hosts[host]
             leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
-            down = replace(known, connected=False, away_us=state.elapsed_us(), leases=leases, since_us=state.now_us())
+            down = known._replace(connected=False, away_us=state.elapsed_us(), leases=leases, since_us=state.now_us())
             state.put_host(host, down)
             state.hosts_changed()
 
@@ -183,8 +183,7 @@ class Reports:
             for host, applied in said:
                 known, epoch = after.get(host, hosts[host]), applied.epoch
                 if any(grant.epoch == epoch for grant in known.leases.grants):
-                    after[host] = replace(
-                        known,
+                    after[host] = known._replace(
                         confirmed_epoch=max(known.confirmed_epoch, epoch),
                         leases=known.leases.confirmed(epoch),
                         unknown_until_us=0 if epoch else known.unknown_until_us,
@@ -203,10 +202,10 @@ class Reports:
         """Take in a demand; under the lock."""
         state, known = self._state, self._state.reported.hosts[host]
         if demand.standing_by:
-            known = replace(known, leases=known.leases.stepped_down(demand.epoch, demand.name))
+            known = known._replace(leases=known.leases.stepped_down(demand.epoch, demand.name))
         is_news = known.wants.get(demand.name) is not demand.wants
         if is_news:
-            known = replace(known, wants={**known.wants, demand.name: demand.wants})
+            known = known._replace(wants={**known.wants, demand.name: demand.wants})
         state.put_host(host, known)
         if is_news:
             state.events.publish("host.demand", host=host, flow=demand.name, epoch=demand.epoch, wants=demand.wants)
@@ -251,13 +250,13 @@ class Reports:
             known, (now_us, elapsed_us) = state.reported.hosts[host], state.now()
             senders = Senders(state.site.network, self._entries_to(host) if telemetry.stores else ())
             stores = stores_after(host, known.stores, telemetry, senders, elapsed_us)
-            told = replace(known, telemetry=telemetry, telemetry_us=elapsed_us, stores=stores)
+            told = known._replace(telemetry=telemetry, telemetry_us=elapsed_us, stores=stores)
             now = told.telling
             if now is not None:
                 planned_bps: dict[str, int] = {entry.flow.name: entry.payload_bps for entry in known.sent}
                 moves = progress(known.telling, replace(now, now_us=now_us), known.progress, planned_bps)
                 takes = intakes_after(known.intakes, telemetry, moves, known.sent, elapsed_us)
-                told = replace(told, progress=moves, intakes=takes)
+                told = told._replace(progress=moves, intakes=takes)
             state.put_host(host, told)
             say_intakes(state, known, told)
             measure_delays(state, host, telemetry)

@@ -169,7 +169,7 @@ class AuditRunner:
                 if one.drift:
                     self._hosts.send(name, state.grant(name, host.sent_epoch, host.sent))
                     # What it says after this is what counts.
-                    state.put_host(name, replace(state.reported.hosts[name], confirmed_us=state.elapsed_us()))
+                    state.put_host(name, state.reported.hosts[name]._replace(confirmed_us=state.elapsed_us()))
                     sent += 1
                     one = one.settled(Outcome.REPAIRED)
                 seen += one

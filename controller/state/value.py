@@ -66,7 +66,7 @@ def leading(site: Site, state: SiteState, now: Instant, term: int) -> SiteState:
     """
     until_us = now.elapsed_us + site.lease_ms * 1000 + VOUCHED_US  # who led before may have repeated for so long
     hosts = {
-        name: replace(host, leases=Leases(), confirmed_epoch=0, unknown_until_us=until_us)
+        name: host._replace(leases=Leases(), confirmed_epoch=0, unknown_until_us=until_us)
         for name, host in state.reported.hosts.items()
     }
     reported = replace(state.reported, hosts=Hosts(hosts), demands=state.reported.demands + 1)

@@ -154,7 +154,7 @@ def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_se
     before = site.value.desired.plan.entries
     site.reports.host_down("base20")
     with site.state.changed:  # as for a controller that has started again
-        site.state.put_host("base20", replace(site.state.reported.hosts["base20"], wants={}))
+        site.state.put_host("base20", site.state.reported.hosts["base20"]._replace(wants={}))
     site.attach("base20")
     assert site.value.desired.plan.entries == before
 

@@ -71,7 +71,7 @@ class VirtualSite:
         plan = self._planned(self._demand(state), state.desired.plan.epoch)
         for name, known in hosts.items():
             leases = known.leases.sent(plan.epoch, plan.of_host(name), 0, 0)
-            hosts[name] = replace(known, leases=leases)
+            hosts[name] = known._replace(leases=leases)
             self.held[name] = plan.of_host(name)
         state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
         installed = Installed(plan, plan, plan.epoch)
@@ -89,7 +89,7 @@ class VirtualSite:
         left = left_bytes(state.wished)
         for flow in (flow for known in ledger.announcements.values() for flow in known.flows):
             host = hosts[flow.machine]
-            hosts[flow.machine] = replace(host, wants={**host.wants, flow.name: flow.name in left})
+            hosts[flow.machine] = host._replace(wants={**host.wants, flow.name: flow.name in left})
         return replace(state, reported=replace(state.reported, lines=lines, hosts=Hosts(hosts)))
 
     def left_bytes(self) -> dict[FlowId, int]:
@@ -172,7 +172,7 @@ class VirtualSite:
         if known is None:  # no agent is there that could step down
             return
         leases = known.leases if more else known.leases.stepped_down(known.sent_epoch, name)
-        self._put_host(host, replace(known, leases=leases, wants={**known.wants, name: more}))
+        self._put_host(host, known._replace(leases=leases, wants={**known.wants, name: more}))
         if not more:
             self.held[host] = tuple(e.stepped_down() if e.flow.name == name else e for e in self.held[host])
         self._replan()
@@ -339,14 +339,14 @@ class VirtualSite:
             grant = next((one for one in known.leases.grants if one.epoch == epoch), None)
             if grant is not None and known.confirmed_epoch < epoch:
                 self.held[name] = grant.acting
-                self._put_host(name, replace(known, confirmed_epoch=epoch, leases=known.leases.confirmed(epoch)))
+                self._put_host(name, known._replace(confirmed_epoch=epoch, leases=known.leases.confirmed(epoch)))
 
     def _forget(self, known: Announcement) -> None:
         """Forget what the flows of an announcement wanted."""
         for flow in (flow for flow in known.flows if flow.machine in self.state.reported.hosts):
             host = self.state.reported.agent_of(flow)
             wants = {name: does for name, does in host.wants.items() if name != flow.name}
-            self._put_host(flow.machine, replace(host, wants=wants))
+            self._put_host(flow.machine, host._replace(wants=wants))
 
     def _put_host(self, name: str, host: HostState) -> None:
         self.state = replace(self.state, reported=self.state.reported.with_host(name, host))

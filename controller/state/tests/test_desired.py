@@ -85,8 +85,7 @@ def test_the_same_wishes_and_reports_come_to_the_same_plan(promised):
 def test_what_a_plan_does_not_depend_on_does_not_change_it(promised, host, confirmed, doubts, dpids, error):
     state = state_with(promised)
     plan, made_of = plan_of_state(state), basis(SITE, state.wished, state.reported, Installed(), NOW)
-    agent = replace(
-        state.reported.hosts[host],
+    agent = state.reported.hosts[host]._replace(
         kernel=f"6.{doubts}",
         confirmed_epoch=confirmed,
         confirmed_us=confirmed,
@@ -117,7 +116,7 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
     site = ready_site()
     site.announce(image_request())
     state = value_of(site.state)
-    host = replace(state.reported.hosts["base20"], wants={"image/base20": wants, "unknown": True})
+    host = state.reported.hosts["base20"]._replace(wants={"image/base20": wants, "unknown": True})
     reported = state.reported.with_host("base20", host)
     demands = (demand_now(site.state.site, state.wished, r, NOW) for r in (state.reported, reported))
     plans = (desired_plan(site.state.site, Installed(), 2, demand) for demand in demands)

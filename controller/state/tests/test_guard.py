@@ -1,7 +1,6 @@
 """The state is touched by one thread at a time, and who forgets it is stopped."""
 
 import threading
-from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
@@ -71,11 +70,11 @@ def test_purchases_cannot_be_read_beside_the_lock():
 def test_a_value_that_was_taken_out_stays_as_it_was(state):
     before = value_of(state)
     with state.changed:
-        state.put_host("base20", replace(state.reported.hosts["base20"], kernel="another"))
+        state.put_host("base20", state.reported.hosts["base20"]._replace(kernel="another"))
     assert before.reported.hosts["base20"].kernel == "6.12"
     assert value_of(state).reported.hosts["base20"].kernel == "another"
     assert value_of(state).reported.hosts["base21"] is before.reported.hosts["base21"]
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         before.reported.hosts["base20"].kernel = "yet another"
 
 

@@ -1,7 +1,5 @@
 """How long the convergence waits when nothing is to be done."""
 
-from dataclasses import replace
-
 import pytest
 
 from controller.tests.fakes import Clock, image, ready_site
@@ -57,7 +55,7 @@ def test_what_changes_while_it_rests_is_looked_at_after_that_without_being_told(
     def rest(_seconds):
         did.append("rests")
         if changes and did.count("rests") == 1:
-            state.put_host("base20", replace(state.reported.hosts["base20"], kernel="another"))
+            state.put_host("base20", state.reported.hosts["base20"]._replace(kernel="another"))
 
     def wait(_seconds):
         did.append("waits")

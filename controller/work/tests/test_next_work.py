@@ -109,7 +109,7 @@ def test_switches_wait_for_hosts_that_begin_together():
 def test_hosts_grow_when_the_switches_hold_the_plan_and_it_is_noted_even_if_nobody_is_there():
     ready = shrunk(installed=Installed(NEW, NEW, OLD.epoch))
     assert next_work(ready) == Step(Stage.HOSTS, NEW)
-    gone = Reported(Hosts({name: replace(host, connected=False) for name, host in ready.reported.hosts.items()}))
+    gone = Reported(Hosts({name: host._replace(connected=False) for name, host in ready.reported.hosts.items()}))
     assert next_work(replace(ready, reported=gone)) == Step(Stage.HOSTS, NEW)
     assert next_work(replace(ready, reported=gone, installed=Installed(NEW, NEW, NEW.epoch))) is Other.WAIT
 
