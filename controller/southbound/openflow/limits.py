@@ -60,7 +60,12 @@ class AskedLimits:
         self._open: set[int] = set()
 
     def ask(self) -> None:
-        """Ask both; the answers may be there before this returns."""
+        """Ask both, the first time; the answers may be there before this returns.
+
+        A slave is answered too, so that who begins to lead need not read what Open vSwitch says of 254 tables.
+        """
+        if self._meters_xid >= 0:
+            return
         datapath = self._datapath
         requests = wire.meter_features_request(datapath), wire.table_features_request(datapath)
         self._meters_xid, tables_xid = (datapath.set_xid(request) for request in requests)

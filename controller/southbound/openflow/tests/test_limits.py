@@ -36,6 +36,17 @@ def test_more_meters_than_a_switch_has_said_to_hold_are_not_sent_and_the_cure_is
     assert (said["meters"], said["rules"]) == (1, 100)
 
 
+def test_who_stood_by_knows_what_a_switch_holds_and_does_not_ask_again_when_it_leads():
+    sessions = SwitchSessions(RecordedSwitches(), 0, others_term=lambda: TERM)
+    with capture_logs() as logs:
+        connected(sessions, room=(1, {0: 100, 1: 100}))
+        sessions.lead(TERM + 1)
+    with pytest.raises(SwitchTooSmall):
+        sessions.apply(DPID, TWO_METERS, timeout_s=1)
+    sessions.close()
+    assert [log["event"] for log in logs].count("switch.limits") == 1
+
+
 def test_more_rules_than_a_table_holds_are_not_sent_by_whichever_part_of_the_answer_it_was_said(sessions):
     for table_id in (0, 1):
         datapath = connected(sessions, room=(9, {0: 100, 1: 100} | {table_id: 1}))
