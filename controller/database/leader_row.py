@@ -2,7 +2,8 @@
 
 It stands beside the schema, not in it: a controller must find it before it may bring the schema up to date. Nothing of
 it need outlive a crash of the server, so its commits do not wait for the disk: a renewal that is lost costs at worst a
-change of leaders. All its times are the server's.
+change of leaders, and a taking that is lost was of a term under which nobody has led yet, for that is on the disk then
+(:meth:`controller.database.Database.open`). All its times are the server's.
 """
 
 import time
@@ -69,9 +70,10 @@ _TAKEN, _TAKEN_WITH_META = (
     _taken("NULL", _NOT_KNOWN),
     _taken(_of_meta(TERM), _of_meta(SAVES)),
 )  # greatest() passes over NULL
+_IS_OURS = "term = :term AND holder = :holder AND address = :address"  # a crash may give a term of the row out twice
 _RENEWED = text(f"""
     UPDATE {LEADER_TABLE} SET until = clock_timestamp() + :ttl_us * interval '1 microsecond'
-    WHERE term = :term RETURNING term
+    WHERE {_IS_OURS} RETURNING term
 """)  # noqa: S608
 _OTHERS = text(f"""
     SELECT application_name FROM pg_stat_activity
@@ -79,7 +81,7 @@ _OTHERS = text(f"""
     AND state_change > clock_timestamp() - {_BEATS_MS} * interval '1 millisecond' ORDER BY 1
 """)  # noqa: S608
 _LEFT = text(f"""
-    WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE term = :term RETURNING term)
+    WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE {_IS_OURS} RETURNING term)
     SELECT pg_notify('{CHANNEL}', term::text) FROM left_row
 """)  # noqa: S608
 _LISTENING = text(f"LISTEN {CHANNEL}")
@@ -173,7 +175,7 @@ class LeaderRow:
         Raises:
             DatabaseFailed: the database does not answer.
         """
-        return self._asked(_RENEWED, term=term, ttl_us=ttl_us) is not None
+        return self._asked(_RENEWED, **self._own(term), ttl_us=ttl_us) is not None
 
     def leave(self, term: int) -> None:
         """Let others take the row now, if it is ours; those that wait hear it.
@@ -181,7 +183,7 @@ class LeaderRow:
         Raises:
             DatabaseFailed: the database does not answer.
         """
-        self._asked(_LEFT, term=term)
+        self._asked(_LEFT, **self._own(term))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the row is left, at most so long; return whether it was. Who leads may die without a word.
@@ -216,6 +218,9 @@ class LeaderRow:
         """Let the connection go; the row stays."""
         self._drop()
         self._engine.dispose()
+
+    def _own(self, term: int) -> dict[str, object]:
+        return {"term": term, "holder": self._holder, "address": self._address}
 
     def _there_is_meta(self) -> bool:
         self._has_meta = self._has_meta or bool(self._asked(_THERE)[1])

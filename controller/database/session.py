@@ -133,13 +133,16 @@ class DatabaseSession:
     def _lead(self, kept: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
 
+        One that is there already is another's, also if it is the one that we took the row under: a crash of the server
+        has taken that back, and given it to somebody else.
+
         Raises:
             DatabaseTaken: it is not.
         """
         found = None if kept is None else int(kept)
         if self.term and found != self.term:
             raise DatabaseTaken(self.shown, self.term, found or 0)
-        if self._claimed and (found or 0) > self._claimed:
+        if self._claimed and not self.term and (found or 0) >= self._claimed:
             raise DatabaseTaken(self.shown, self._claimed, found or 0)
         if not self.term:
             term = self._claimed or next_term(found, time.time_ns() // 1_000_000)

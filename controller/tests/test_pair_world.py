@@ -56,6 +56,17 @@ def test_whatever_happens_to_a_pair_what_must_hold_does(played, seed):
 
 
 def one_generation_twice(patch):
+    """A leader takes the row under the term that it has, and goes on where that has been led under."""
+    a_row_without_terms(patch)
+    lead = DatabaseSession._lead
+
+    def unseen(self, kept):
+        lead(self, None if kept == str(self._claimed) and not self.term else kept)
+
+    patch.setattr(DatabaseSession, "_lead", unseen)
+
+
+def a_row_without_terms(patch):
     """A leader takes the row under the term that it has."""
     patch.setattr(pair_parts, "next_term", lambda before, _clock_ms: before or 1)
     patch.setattr(pair_parts, "TERM_STEP", 0)
@@ -114,6 +125,7 @@ def release_before_write(patch):
     ("mistake", "seen"),
     [
         (one_generation_twice, "two lead|given twice|bit/s >"),
+        (a_row_without_terms, "nobody leads"),
         (equal_for_slave, "stands by, and may write"),
         (no_generation, "not as is planned|bit/s >|has written to"),
         (no_fence, "has written to the database"),

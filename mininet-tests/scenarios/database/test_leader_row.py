@@ -71,6 +71,24 @@ def test_the_row_is_taken_once_and_again_when_it_is_over_each_time_under_a_later
     assert a.look().holder == "b"
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["a's", "b's"])
+def test_a_term_that_a_crash_of_the_server_has_let_it_give_out_twice_is_led_under_by_one_alone(rows, url, first):
+    a, b = rows
+    term = a.take(LONG_US, clock_ms=1).term
+    with psycopg.connect(url) as connection:  # it was not on the disk yet when the server's machine lost its power
+        connection.execute("UPDATE headway_leader SET term = 0, holder = '', address = '', until = '-infinity'")
+    assert b.take(LONG_US, clock_ms=1).term == term
+    assert (a.renew(term, LONG_US), b.renew(term, LONG_US)) == (False, True)
+    a.leave(term)
+    assert not b.look().is_over
+    databases = [Database(url), Database(url)]
+    databases[first].open(term)
+    with pytest.raises(DatabaseTaken):
+        databases[1 - first].open(term)
+    for database in databases:
+        database.close()
+
+
 def test_of_many_who_want_it_at_once_one_takes_it(url):
     rows = [LeaderRow(url, str(n), "") for n in range(8)]
     together, took = threading.Barrier(len(rows)), []
