@@ -90,7 +90,7 @@ def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
 
 def class_meter_ids(network: Network, switch: Switch, hops: Collection[Hop]) -> frozenset[int]:
     """Return the classes' meters of some circuits at a switch."""
-    heads = [head for head, _ in circuit_ports(network, switch.name) if (switch.name, head) in hops]
+    heads = [head for head, _ in circuit_ports(network, switch.name) if (switch.name, head) in hops] if hops else []
     return frozenset(meter_id(network, (switch.name, head), c) for head in heads for c in FlowClass)
 
 

@@ -82,7 +82,7 @@ class SwitchBook:
         self._keys: dict[ClassShare, tuple[AggregateWays, Mapping[AggregateKey, SenderKey]]] = {}
         self._pairs: dict[Pair, Treatment] = {}
         self._flow = FlowTable(self._switch, self._policy)
-        self._class_meters: dict[str, tuple[LinkPlan, frozenset[DropMeter]]] = {}
+        self._class_meters: dict[str, frozenset[DropMeter]] = {}
         self._crossing, self._leave = _Latest[frozenset[Rule]](), _Latest[frozenset[Rule]]()
         self._rules, self._meters = _Latest[frozenset[Rule]](), _Latest[frozenset[DropMeter]]()
 
@@ -110,25 +110,21 @@ class SwitchBook:
         )
         parts += tuple(of_share.rules for of_share in self._shares.values())
         rules = self._rules.made(parts, None, lambda: frozenset[Rule]().union(*parts))
-        meters = [self._class_meters_at(network, plan, head) for head in sorted(heads)]
+        meters = [self._class_meters[head] for head in sorted(heads)]
         meters += [of_share.meters for of_share in self._shares.values()]
         held = self._meters.made(meters, None, lambda: frozenset[DropMeter]().union(*meters))
         return SwitchState(rules, held, switch_groups(network, switch))
 
-    def _class_meters_at(self, network: Network, plan: Plan, head: str) -> frozenset[DropMeter]:
-        link, known = plan.links[Hop(self._switch.name, head)], self._class_meters.get(head)
-        if known is None or known[0] is not link:
-            known = self._class_meters[head] = link, frozenset(class_meters(network, self._switch, plan, (head,)))
-        return known[1]
-
     def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, AggregateWays]) -> frozenset[Rule]:
-        """Bring senders, their meters and their rules to what begins here; return the rules of the pairs.
+        """Bring classes' meters, senders, their meters and rules to what begins here; return the rules of the pairs.
 
         Of classes by circuits those are looked at of which the aggregates or the circuit's limits are other values.
         """
         links = self._links_under(network, plan)
         touched = dict.fromkeys(differing_keys(self._begun, begun))
-        touched |= {ClassShare(hop, c): None for hop in differing_keys(self._links, links) for c in FlowClass}
+        for hop in differing_keys(self._links, links):
+            self._class_meters[hop.head] = frozenset(class_meters(network, self._switch, plan, (hop.head,)))
+            touched |= {ClassShare(hop, c): None for c in FlowClass}
         touched |= self._numbered(network, begun, touched)
         changed: dict[Pair, Treatment] = {}
         for share in touched:
