@@ -1,7 +1,7 @@
 """What the controller's work costs as a site grows: CPU ms by size, in process, and the exponent that fits.
 
 An exponent of 1 is work in proportion to the size, 2 to its square. Each time is the least CPU time of some calls: a
-busy machine makes it little larger.
+busy machine makes it little larger. Threads and the collector are set as the controller's process sets them.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from typing import Any
 
 import structlog
 
+from apps.process import fair
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
 from controller.plan.faults import PlaceFault, planned_beside
@@ -296,6 +297,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="COMMIT", help="measure the rows of an earlier commit too, in this run")
     asked = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    fair()
     rows: dict[str, Any] = {}
     for row in ROWS:
         print(f"bench: {row.what}", file=sys.stderr, flush=True)
