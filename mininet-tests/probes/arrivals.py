@@ -7,7 +7,7 @@ from typing import Self
 
 from mininet_tests.probes.counters import NftCounters, install
 from mininet_tests.site.emulation import Emulation, now_us
-from mininet_tests.site.topos import in_namespace
+from mininet_tests.site.wiring import in_namespace
 
 EVERY_S = 0.0025
 

@@ -15,7 +15,8 @@ from mininet_tests.probes.counters import NftCounters, install
 from mininet_tests.probes.sampling import Sampling
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.faults import Traffic
-from mininet_tests.site.topos import in_namespace, queue_rates_bps, read_back
+from mininet_tests.site.topos import queue_rates_bps, read_back
+from mininet_tests.site.wiring import in_namespace
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps

@@ -8,7 +8,7 @@ from mininet_tests.probes.counters import Count, NftCounters, install
 from mininet_tests.probes.sampling import Sampling
 from mininet_tests.probes.sockets import Connections, TcpConnection
 from mininet_tests.site.emulation import Emulation, now_us
-from mininet_tests.site.topos import in_namespace
+from mininet_tests.site.wiring import in_namespace
 
 RECEIVED_EVERY_S = 0.004
 WATCHED_EVERY_S = 0.02

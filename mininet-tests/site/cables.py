@@ -6,7 +6,8 @@ import struct
 import subprocess
 
 from mininet_tests.site.emulation import Emulation, now_us
-from mininet_tests.site.topos import in_namespace, wire_port
+from mininet_tests.site.topos import wire_port
+from mininet_tests.site.wiring import in_namespace
 
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
 BOTH_ENDS = (0, 1)  # 0 is the senders'

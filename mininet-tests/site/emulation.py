@@ -196,7 +196,7 @@ def emulation(
     with ExitStack() as parts:
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         realised = realise(network, packets)
-        parts.callback(realised.net.stop)
+        parts.callback(realised.stop)
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
         site = Emulation(realised, directory, api, ovs)
         parts.callback(_end_all, site)

@@ -12,7 +12,8 @@ from typing import TypeVar
 from mininet_tests.site.emulation import Emulation, in_lab, started_again
 from mininet_tests.site.ends import address_of
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
-from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
+from mininet_tests.site.topos import OPENFLOW_PORT
+from mininet_tests.site.wiring import in_namespace
 from topology.network import Hop, Link
 from topology.wire import Layer
 

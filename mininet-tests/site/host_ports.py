@@ -6,7 +6,7 @@ import time
 
 from mininet_tests.site.emulation import Emulation
 from mininet_tests.site.tcp_flows import Drain, TcpStream
-from mininet_tests.site.topos import in_namespace
+from mininet_tests.site.wiring import in_namespace
 
 FIRST_PORT = 5401
 

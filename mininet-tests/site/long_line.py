@@ -7,11 +7,11 @@ are permanent: a request for an address would wait on the line like everything e
 """
 
 import json
-import subprocess
 from dataclasses import dataclass
 from functools import partial
 
 from hostagent.tests.rig import NamespaceHost
+from mininet_tests.site.command import run
 from mininet_tests.site.qdiscs import seeded
 
 QUEUE_PACKETS = 400_000  # netem's limit: more than any rate x delay here
@@ -184,15 +184,3 @@ def _commands(mtu_bytes: int) -> dict[str, list[str]]:
     for place, routes in ROUTES.items():
         commands[place] += [f"route add {route}" for route in routes]
     return commands
-
-
-def run(*command: str, text: str | None = None) -> str:
-    """Return the output of a command.
-
-    Raises:
-        RuntimeError: it failed; with what it said.
-    """
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
-    return done.stdout

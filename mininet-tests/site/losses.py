@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf, TrafficWay
 from hostagent.tests.rig import NamespaceHost
-from mininet_tests.site.long_line import run
+from mininet_tests.site.command import run
 
 OBJECT = Path(__file__).parent / "bpf" / "losses.bpf.o"
 CUTTER, DROPPER = "cut0", "cut1"

@@ -5,30 +5,26 @@ node that passes frames between its two ends unchanged, with the circuit's rate,
 stands a management network, over which agents reach the controller.
 """
 
-import ctypes
 import json
 import re
 import subprocess
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch
 
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
-from mininet_tests.site.ends import address_of, with_far_ports
+from mininet_tests.site.command import run
+from mininet_tests.site.ends import with_far_ports
 from mininet_tests.site.interfaces import settings_of
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
+from mininet_tests.site.wiring import BareHost, BareInterface, VethPair, in_namespace, plug, run_in, typed, unplug
 from topology.network import Hop, Host, Line, Link, Network
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
-
-T = TypeVar("T")
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
 CONTROLLER_ADDRESS = f"{MANAGEMENT}.1"
@@ -58,6 +54,10 @@ class Realised:
         """Return the node that a switch is, or a host, or the host that an interface is of."""
         return _node_of(self.net, self.network, name)
 
+    def stop(self) -> None:
+        """Take it away."""
+        unplug(self.net)
+
 
 @dataclass(frozen=True, slots=True)
 class PacketModel:
@@ -85,7 +85,7 @@ def realise(network: Network, packets: PacketModel) -> Realised:
     # Mininet would say that it cannot raise limits in our namespaces.
     setLogLevel("critical")
     network = with_far_ports(network)
-    net = Mininet(topo=None, build=False, autoStaticArp=True, controller=None)
+    net = Mininet(topo=None, build=False, controller=None, host=BareHost, link=VethPair, intf=BareInterface)
     for switch in network.switches:
         net.addSwitch(
             switch.name,
@@ -94,16 +94,16 @@ def realise(network: Network, packets: PacketModel) -> Realised:
             failMode="secure",
             protocols="OpenFlow13",
             inNamespace=False,
+            batch=True,
         )
     for number, edge in enumerate(network.far_edges, start=1):  # a site that is not ours: a plain bridge
-        net.addSwitch(edge.name, OVSBridge, dpid=f"{0xFFFF - number:016x}")
+        net.addSwitch(edge.name, OVSBridge, dpid=f"{0xFFFF - number:016x}", batch=True)
     for host in (host for host in network.hosts if not host.interface_of):
-        ipv4 = address_of(host, 4)
-        net.addHost(host.name, ip=f"{ipv4}/24" if ipv4 else None, mac=host.mac)
+        net.addHost(host.name, ip=None)
     wires = {circuit.name: net.addHost(f"w{i}", ip=None) for i, circuit in enumerate(network.circuits)}
     _join(net, network, wires)
     _add_management(net, network)
-    net.build()
+    plug(net)
     net.start()
     realised = Realised(net, network, wires)
     _quieten(realised)
@@ -127,11 +127,12 @@ def call_controller(realised: Realised) -> None:
 def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:
     """Add a veth pair for each trunk, two for each circuit, with the names and numbers of the data."""
     for tail, head, link in network.links():
-        near = {"port1": link.port_no or None, "intfName1": link.port_name}
+        near: dict[str, int | str | None] = {"port1": link.port_no or None, "intfName1": link.port_name}
         if link.circuit:
             net.addLink(net[tail], wires[link.circuit], **near, intfName2=wire_port(link))
         elif isinstance(_node(network, tail), Host):
             back = network.link(head, tail)
+            near["addr1"] = network.host(tail).mac
             node = _node_of(net, network, tail)
             net.addLink(node, net[head], **near, port2=back.port_no or None, intfName2=back.port_name)
 
@@ -151,7 +152,7 @@ def wire_port(link: Link) -> str:
 
 def _add_management(net: Mininet, network: Network) -> None:
     """Add a plain switch that joins every host to the controller's machine."""
-    bridge = net.addSwitch("mgmt", OVSBridge, dpid=f"{0xFFFF:016x}")
+    bridge = net.addSwitch("mgmt", OVSBridge, dpid=f"{0xFFFF:016x}", batch=True)
     for host in (host for host in network.hosts if not host.interface_of):
         net.addLink(net[host.name], bridge, intfName1=f"{host.name}-m", intfName2=f"m-{host.name}")
 
@@ -161,99 +162,70 @@ def management_address(network: Network, host: Host) -> str:
     return f"{MANAGEMENT}.{FIRST_MANAGED + network.hosts.index(host)}"
 
 
+_NO_IPV6 = ("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+
+
 def _quieten(realised: Realised) -> None:
     """Give everybody an address, and keep the network silent: no IPv6 autoconfiguration, no neighbour discovery."""
-    _run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-    _run("ip", "address", "replace", f"{CONTROLLER_ADDRESS}/24", "dev", "mgmt")
-    _run("ip", "link", "set", "mgmt", "up")
+    ours = ("address", "replace", f"{CONTROLLER_ADDRESS}/24", "dev", "mgmt"), ("link", "set", "mgmt", "up")
+    typed(None, (_NO_IPV6, *(("ip", *words) for words in ours)))
     for host in (host for host in realised.network.hosts if not host.interface_of):
-        node = realised.net[host.name]
-        _in(node, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-        _in(
-            node,
-            "ip",
-            "address",
-            "replace",
-            f"{management_address(realised.network, host)}/24",
-            "dev",
-            f"{host.name}-m",
-        )
-        _in(node, "ip", "link", "set", f"{host.name}-m", "up")
-        # Everybody is one hop away, as neighbours that are known for good, whatever subnets the addresses are of.
-        _in(node, "ip", "route", "replace", "default", "dev", node.intfNames()[0])
-        for number, interface in enumerate(h for h in realised.network.hosts if h.machine == host.name):
-            for command in settings_of(realised.network, interface, number):
-                _in(node, *command)
-        if not host.has_agent:  # no agent opens its windows: it has been told to, as docs/network.md says
-            _in(node, "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {FAR_BUFFER_BYTES} {FAR_BUFFER_BYTES}")
+        typed(realised.net[host.name], _settings(realised.network, host))
+    for wire in realised.wires.values():
+        typed(wire, (("ip", "link", "set", name, "up") for name in wire.intfNames()))
+
+
+def _settings(network: Network, host: Host) -> Iterator[tuple[str, ...]]:
+    """Yield what is typed on a host."""
+    yield _NO_IPV6
+    if not host.has_agent:  # no agent opens its windows: it has been told to, as docs/network.md says
+        yield "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {FAR_BUFFER_BYTES} {FAR_BUFFER_BYTES}"
+    managed = f"{host.name}-m"
+    yield "ip", "link", "set", "lo", "up"
+    yield "ip", "address", "replace", f"{management_address(network, host)}/24", "dev", managed
+    yield "ip", "link", "set", managed, "up"
+    for number, interface in enumerate(h for h in network.hosts if h.machine == host.name):
+        yield from settings_of(network, interface, number)
 
 
 def _shape(realised: Realised, packets: PacketModel) -> None:
     """Put rates and delays where the data has them, and losses on the circuits."""
     network = realised.network
+    of_node: dict[Node, list[tuple[str, ...]]] = {}
     for tail, head, link in network.links():
         frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
         if link.circuit:
-            wire = realised.wires[link.circuit]
+            loss_ppm = packets.losses_ppm.get(link.circuit, packets.loss_ppm)
             back = network.link(*network.against(tail, head))
-            near, far = wire_port(link), wire_port(back)
-            _in(wire, "tc", "qdisc", "add", "dev", near, "ingress")
-            _in(
-                wire,
-                "tc",
-                "filter",
-                "add",
-                "dev",
-                near,
-                "parent",
-                "ffff:",
-                "matchall",
-                *_retagged(link.vlan_vid, back.vlan_vid),
-                "action",
-                "mirred",
-                "egress",
-                "redirect",
-                "dev",
-                far,
-            )
-            _in(
-                wire,
-                "tc",
-                "qdisc",
-                "add",
-                "dev",
-                far,
-                "root",
-                "netem",
-                "rate",
-                f"{frame_bps}bit",
-                "delay",
-                f"{link.delay_us}us",
-                "loss",
-                f"{packets.losses_ppm.get(link.circuit, packets.loss_ppm) / 10_000:f}%",
-                "limit",
-                str(_limit(link)),
-            )
+            of_node.setdefault(realised.wires[link.circuit], []).extend(_line(link, back, frame_bps, loss_ppm))
         elif isinstance(_node(network, tail), Host) and link.buffer_bytes:
-            latency_us = link.buffer_bytes * 8_000_000 // link.rate_bps
-            _in(
-                realised.node(tail),
-                "tc",
-                "qdisc",
-                "add",
-                "dev",
-                link.port_name,
-                "root",
-                "tbf",
-                "rate",
-                f"{frame_bps}bit",
-                "burst",
-                str(max(NIC_BURST_BYTES, frame_bps // 8_000)),
-                "latency",
-                f"{latency_us}us",
-            )
+            of_node.setdefault(realised.node(tail), []).append(_interface(link, frame_bps))
         if network.framing.mtu_bytes != 1500 and not isinstance(_node(network, tail), Line):
             _set_mtu(realised, tail, link)
+    for node, commands in of_node.items():
+        typed(node, commands)
+
+
+def _interface(link: Link, frame_bps: int) -> tuple[str, ...]:
+    """Return what lets a host's interface send at its link's rate."""
+    latency_us = link.buffer_bytes * 8_000_000 // link.rate_bps
+    paced = f"rate {frame_bps}bit burst {max(NIC_BURST_BYTES, frame_bps // 8_000)} latency {latency_us}us"
+    return ("tc", *f"qdisc add dev {link.port_name} root tbf {paced}".split())
+
+
+def _line(link: Link, back: Link, frame_bps: int, loss_ppm: int) -> Iterator[tuple[str, ...]]:
+    """Yield what makes a circuit's line of its two interfaces, from the one where ``link`` enters it."""
+    near, far = wire_port(link), wire_port(back)
+    yield ("tc", *f"qdisc add dev {near} ingress".split())
+    matched = f"filter add dev {near} parent ffff: matchall".split()
+    yield (
+        "tc",
+        *matched,
+        *_retagged(link.vlan_vid, back.vlan_vid),
+        *f"action mirred egress redirect dev {far}".split(),
+    )
+    carried = f"rate {frame_bps}bit delay {link.delay_us}us loss {loss_ppm / 10_000:f}% limit {_limit(link)}"
+    yield ("tc", *f"qdisc add dev {far} root netem {carried}".split())
 
 
 def _retagged(vlan_vid: int | None, beyond: int | None) -> tuple[str, ...]:
@@ -273,9 +245,9 @@ def _limit(link: Link) -> int:
 
 def _set_mtu(realised: Realised, tail: str, link: Link) -> None:
     mtu = str(realised.network.framing.mtu_bytes)
-    _in(realised.node(tail), "ip", "link", "set", link.port_name, "mtu", mtu)
+    run_in(realised.node(tail), "ip", "link", "set", link.port_name, "mtu", mtu)
     if link.circuit:
-        _in(realised.wires[link.circuit], "ip", "link", "set", wire_port(link), "mtu", mtu)
+        run_in(realised.wires[link.circuit], "ip", "link", "set", wire_port(link), "mtu", mtu)
 
 
 def switch_offloads(realised: Realised, offloads: tuple[str, ...], to: str) -> None:
@@ -283,13 +255,13 @@ def switch_offloads(realised: Realised, offloads: tuple[str, ...], to: str) -> N
     for node in (*realised.net.hosts, *realised.net.switches):
         for interface in node.intfNames():
             if interface != "lo" and not interface.endswith("-m") and node.name != "mgmt":
-                _in(node, "ethtool", "-K", interface, *(word for o in offloads for word in (o, to)))
+                run_in(node, "ethtool", "-K", interface, *(word for o in offloads for word in (o, to)))
 
 
 def larger_packets(realised: Realised, hosts: tuple[str, ...], segments: int) -> None:
     """Let hosts send super-packets of so many segments at the least. Source: ip-sysctl.rst, tcp_min_tso_segs."""
     for name in hosts:
-        _in(realised.net[name], "sysctl", "-qw", f"net.ipv4.tcp_min_tso_segs={segments}")
+        run_in(realised.net[name], "sysctl", "-qw", f"net.ipv4.tcp_min_tso_segs={segments}")
 
 
 def seed_lines(realised: Realised, seed: int) -> int | None:
@@ -302,27 +274,6 @@ def seed_lines(realised: Realised, seed: int) -> int | None:
     return seed if all(taken) else None
 
 
-def in_namespace(pid: int, make: Callable[[], T]) -> T:
-    """Return what ``make`` returns in the network namespace of a process; a socket it makes stays there.
-
-    Raises:
-        OSError: the namespace cannot be entered.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    made: list[T] = []
-
-    def enter() -> None:
-        with Path(f"/proc/{pid}/ns/net").open() as namespace:
-            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
-                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
-        made.append(make())
-
-    thread = threading.Thread(target=enter)  # setns moves one thread only
-    thread.start()
-    thread.join()
-    return made[0]
-
-
 def read_back(realised: Realised) -> dict[str, dict[str, dict[FlowClass, int]]]:
     """Return, by circuit link, the rate of each class's meter and queue as the switch and the kernel show it.
 
@@ -333,7 +284,7 @@ def read_back(realised: Realised) -> dict[str, dict[str, dict[FlowClass, int]]]:
     for tail, head, _ in network.circuit_links:
         meter_of = {meter_id(network, (tail, head), c): c for c in QUEUE_ID}
         # A switch whose database is gone takes the question and does not answer it.
-        shown = _run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
+        shown = run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
         meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
         rates_bps = {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of}
         meters_bps[str(Hop(tail, head))] = rates_bps
@@ -359,28 +310,12 @@ def queue_rates_bps(realised: Realised) -> dict[str, dict[FlowClass, int]]:
 
 def line_drops(realised: Realised, circuit: str) -> dict[str, int]:
     """Return, by interface of a circuit's wire, the packets its netem has dropped so far."""
-    shown = _in(realised.wires[circuit], "tc", "-s", "-j", "qdisc", "show")
+    shown = run_in(realised.wires[circuit], "tc", "-s", "-j", "qdisc", "show")
     return {q["dev"]: q["drops"] for q in json.loads(shown) if q["kind"] == "netem"}
 
 
 def port_drops(realised: Realised) -> dict[str, int]:
     """Return, by circuit port, the packets its queues have dropped so far."""
-    shown = json.loads(_run("tc", "-s", "-j", "qdisc", "show"))
+    shown = json.loads(run("tc", "-s", "-j", "qdisc", "show"))
     names = {link.port_name for _, _, link in realised.network.circuit_links}
     return {q["dev"]: q["drops"] for q in shown if q["dev"] in names and q["kind"] == "htb"}
-
-
-def _in(node: Node, *command: str) -> str:
-    """Return what a command prints in a node's network namespace.
-
-    Raises:
-        RuntimeError: it failed; the text has the command and what it said.
-    """
-    return _run(*(["mnexec", "-a", str(node.pid)] if node.inNamespace else []), *command)
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout

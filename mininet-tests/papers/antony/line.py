@@ -12,7 +12,8 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from mininet_tests.site.long_line import LongLine, run
+from mininet_tests.site.command import run
+from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import TcpStream
 
 SUBNET = "10.78"

@@ -30,7 +30,8 @@ from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.slow_disk import SlowDisk, slow_disk
 from mininet_tests.site.tcp_flows import DRAIN_EACH_S, Drain, Feeder, TcpStream, until
-from mininet_tests.site.topos import PacketModel, in_namespace, larger_packets
+from mininet_tests.site.topos import PacketModel, larger_packets
+from mininet_tests.site.wiring import in_namespace
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 

@@ -8,7 +8,7 @@ import pytest
 from hostagent.tests.rig import two_hosts
 from mininet_tests.papers.freemon.starts import held
 from mininet_tests.site.back_pressure import PortQueue, PortWatch
-from mininet_tests.site.long_line import run
+from mininet_tests.site.command import run
 from mininet_tests.testing.eventually import eventually
 
 FRAMES, FRAME_BYTES = 50, 1042  # of 1000 bytes by UDP

@@ -26,7 +26,8 @@ from mininet_tests.site.cables import BOTH_ENDS, CircuitCable
 from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.faults import SiteFaults
 from mininet_tests.site.saved_page import save_page
-from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back
+from mininet_tests.site.topos import PacketModel, line_drops, port_drops, read_back
+from mininet_tests.site.wiring import in_namespace
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois_2

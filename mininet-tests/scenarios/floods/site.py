@@ -10,7 +10,7 @@ from mininet_tests.lab.saturation import PROC_STAT, CpuTimes, cpu_times
 from mininet_tests.probes.sockets import Connections, TcpConnection
 from mininet_tests.scenarios.floods.frames import FLOOD_MAC
 from mininet_tests.site.emulation import Emulation
-from mininet_tests.site.topos import in_namespace
+from mininet_tests.site.wiring import in_namespace
 from topology.network import Network
 
 TCP_PORTS = range(5400, 5500)  # of floods by TCP

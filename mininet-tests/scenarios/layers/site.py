@@ -5,7 +5,6 @@ host's that of a real agent. A layer is measured alone: the others are opened wi
 """
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from hostagent.tests.rig import RunningAgent
+from mininet_tests.site.command import run
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.topos import (
     OFFLOADS,
@@ -38,11 +38,11 @@ from mininet_tests.site.topos import (
     PacketModel,
     Realised,
     call_controller,
-    in_namespace,
     port_drops,
     realise,
     switch_offloads,
 )
+from mininet_tests.site.wiring import in_namespace
 from mininet_tests.testing.eventually import eventually
 from topology.network import Hop, Host, Link, Network, Switch
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -114,7 +114,7 @@ class LayersSite:
         self.plan: Plan = planned(2, self.network, DEFAULT_POLICY, PlanInput((wanted,), cut))
         self.seats = {h.name: Seat(h.name, realised.net[h.name].pid, str(h.ip)) for h in self.network.hosts}
         for seat in self.seats.values():
-            _run("ip", "netns", "attach", seat.name, str(seat.pid))
+            run("ip", "netns", "attach", seat.name, str(seat.pid))
         self.agent = RunningAgent(self.seats[SENDER], folder / SENDER)  # type: ignore[arg-type]
         self._epoch = 0
 
@@ -127,7 +127,7 @@ class LayersSite:
         """End the agent."""
         self.agent.close()
         for seat in self.seats.values():
-            _run("ip", "netns", "delete", seat.name)
+            run("ip", "netns", "delete", seat.name)
 
     def bind(self, bound: Bound) -> None:
         """Bring the plan into force so that one layer binds, and nothing else."""
@@ -158,7 +158,7 @@ class LayersSite:
 
     def dropped(self) -> int:
         """Return what the meters (the flow's own, its class's) and the circuit's port have dropped so far, packets."""
-        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", HOP[0])
+        shown = run("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", HOP[0])
         return (
             sum(map(int, re.findall(r"0: packet_count:(\d+)", shown)))
             + port_drops(self.realised)[self.network.link(*HOP).port_name]
@@ -217,11 +217,4 @@ def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Ne
         finally:
             site.close()
     finally:
-        realised.net.stop()
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
+        realised.stop()
