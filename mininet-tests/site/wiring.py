@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -81,18 +81,23 @@ def unplug(net: Mininet) -> None:
 def typed(node: Node | None, commands: Iterable[tuple[str, ...]]) -> None:
     """Do what commands say, in a node's network namespace or, without one, in ours.
 
-    Those of ``ip`` and of ``tc`` that follow each other are read by one process; those of ``sysctl`` are its arguments.
+    Those of ``ip`` and of ``tc`` that follow each other with the same options are read by one process; to another
+    program they are arguments.
 
     Raises:
         RuntimeError: one failed; the text has what it said.
     """
-    for program, some in groupby(commands, key=lambda command: command[0]):
-        rest = [command[1:] for command in some]
-        if program in {"ip", "tc"}:
-            listed = "".join(f"{' '.join(words)}\n" for words in rest)
-            run_in(node, program, "-batch", "-", text=listed)
+    for program, some in groupby(commands, key=_program):
+        rest = [command[len(program) :] for command in some]
+        if program[0] in {"ip", "tc"}:
+            run_in(node, *program, "-batch", "-", text="".join(f"{' '.join(words)}\n" for words in rest))
         else:
-            run_in(node, program, *(word for words in rest for word in words))
+            run_in(node, *program, *(word for words in rest for word in words))
+
+
+def _program(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command's program with the options before its first argument, such as ``ip -6``."""
+    return command[0], *takewhile(lambda word: word.startswith("-"), command[1:])
 
 
 def run_in(node: Node | None, *command: str, text: str | None = None) -> str:
