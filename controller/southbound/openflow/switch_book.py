@@ -76,7 +76,8 @@ class SwitchBook:
         self._network = network
         self._meter_ids: Mapping[SenderKey, int] = {}
         self._begun: Mapping[ClassShare, AggregateWays] = {}
-        self._hops: tuple[Hop, ...] = ()
+        heads = [] if network is None else [head for head, _ in circuit_ports(network, self._switch.name)]
+        self._hops = tuple(Hop(self._switch.name, head) for head in heads)
         self._links: Mapping[Hop, LinkPlan] = {}
         self._shares: dict[ClassShare, _OfShare] = {}
         self._keys: dict[ClassShare, tuple[AggregateWays, Mapping[AggregateKey, SenderKey]]] = {}
@@ -120,7 +121,7 @@ class SwitchBook:
 
         Of classes by circuits those are looked at of which the aggregates or the circuit's limits are other values.
         """
-        links = self._links_under(network, plan)
+        links = {hop: plan.links[hop] for hop in self._hops}
         touched = dict.fromkeys(differing_keys(self._begun, begun))
         for hop in differing_keys(self._links, links):
             self._class_meters[hop.head] = frozenset(class_meters(network, self._switch, plan, (hop.head,)))
@@ -146,12 +147,6 @@ class SwitchBook:
             del self._pairs[pair]
         self._begun, self._links = begun, links
         return self._flow.followed(network, plan.down, changed)
-
-    def _links_under(self, network: Network, plan: Plan) -> Mapping[Hop, LinkPlan]:
-        """Return the limits of the circuits that leave here."""
-        if not self._hops:
-            self._hops = tuple(Hop(self._switch.name, head) for head, _ in circuit_ports(network, self._switch.name))
-        return dict(zip(self._hops, map(plan.links.__getitem__, self._hops), strict=True))
 
     def _numbered(
         self, network: Network, begun: Mapping[ClassShare, AggregateWays], touched: Iterable[ClassShare]
