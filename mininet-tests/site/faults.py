@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
+from mininet_tests.site.command import run
 from mininet_tests.site.emulation import Emulation, in_lab, started_again
 from mininet_tests.site.ends import address_of
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
@@ -167,11 +168,11 @@ class SiteFaults:
 
     def cut_port(self, host: str) -> None:
         """Take the switch's port to a host down."""
-        _run("ip", "link", "set", self._port(host).port_name, "down")
+        run("ip", "link", "set", self._port(host).port_name, "down")
 
     def mend_port(self, host: str) -> None:
         """Take it up again."""
-        _run("ip", "link", "set", self._port(host).port_name, "up")
+        run("ip", "link", "set", self._port(host).port_name, "up")
 
     def renumber_port(self, host: str) -> None:
         """Give the switch's port to a host a number that is nobody's."""
@@ -228,10 +229,6 @@ class SiteFaults:
     def mend_management(self, host: str) -> None:
         """Join it again."""
         self.site.realised.net[host].cmd(f"ip link set {host}-m up")
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True)
 
 
 def _nft(rules: str) -> None:

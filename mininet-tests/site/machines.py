@@ -3,10 +3,11 @@
 import contextlib
 import os
 import secrets
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
+
+from mininet_tests.site.command import run
 
 LOSES_ALL = ("root", "pfifo", "limit", "0")  # a queue with room for nothing (tc-pfifo(8))
 
@@ -35,15 +36,15 @@ class CabledMachine:
 
     def __enter__(self) -> Self:
         """Make it."""
-        _run("ip", "netns", "add", self.name)
+        run("ip", "netns", "add", self.name)
         try:
-            _run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
-            _run("ip", "address", "add", f"{self.near}/30", "dev", self.name)
-            _run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", "eth")
-            _run("ip", "link", "set", self.name, "up")
+            run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
+            run("ip", "address", "add", f"{self.near}/30", "dev", self.name)
+            run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", "eth")
+            run("ip", "link", "set", self.name, "up")
             for device in ("lo", "eth"):
-                _run("ip", "-n", self.name, "link", "set", device, "up")
-            _run("ip", "-n", self.name, "route", "add", "default", "via", self.near)
+                run("ip", "-n", self.name, "link", "set", device, "up")
+            run("ip", "-n", self.name, "route", "add", "default", "via", self.near)
         except BaseException:
             self.__exit__()
             raise
@@ -51,24 +52,20 @@ class CabledMachine:
 
     def __exit__(self, *_: object) -> None:
         """Take it away, its end of the cable with it."""
-        _run("ip", "netns", "delete", self.name)
+        run("ip", "netns", "delete", self.name)
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
         """Lose every packet from it and to it for a time: nothing arrives, and nobody is told, not even of a link."""
-        _run("tc", "qdisc", "add", "dev", self.name, *LOSES_ALL)
-        _run("tc", "-n", self.name, "qdisc", "add", "dev", "eth", *LOSES_ALL)
+        run("tc", "qdisc", "add", "dev", self.name, *LOSES_ALL)
+        run("tc", "-n", self.name, "qdisc", "add", "dev", "eth", *LOSES_ALL)
         try:
             yield
         finally:
-            _run("tc", "qdisc", "delete", "dev", self.name, "root")
-            _run("tc", "-n", self.name, "qdisc", "delete", "dev", "eth", "root")
+            run("tc", "qdisc", "delete", "dev", self.name, "root")
+            run("tc", "-n", self.name, "qdisc", "delete", "dev", "eth", "root")
 
 
 def forwards() -> None:
     """Let machines reach each other over us; for a network namespace that is ours alone."""
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True)

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import psycopg
 
+from mininet_tests.site.command import run
 from mininet_tests.site.machines import CabledMachine
 from mininet_tests.testing.eventually import eventually
 
@@ -55,7 +56,7 @@ class PrivatePostgres:
         self._directory = Path(tempfile.mkdtemp(prefix="headway-postgres-"))  # short, for it is part of a socket's name
         try:
             if self._disk_bytes:
-                _run("mount", "-t", "tmpfs", "-o", f"size={self._disk_bytes}", "headway", str(self._directory))
+                run("mount", "-t", "tmpfs", "-o", f"size={self._disk_bytes}", "headway", str(self._directory))
             if os.geteuid() == 0:
                 shutil.chown(self._directory, _ACCOUNT, _ACCOUNT)
             initdb = [self._program("initdb"), "--auth=trust", f"--username={_USER}", "--encoding=UTF8", "--locale=C"]
@@ -205,12 +206,8 @@ class PrivatePostgres:
             self.stop()
         finally:
             if self._disk_bytes and os.path.ismount(self._directory):
-                _run("umount", str(self._directory))
+                run("umount", str(self._directory))
             shutil.rmtree(self._directory)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True)
 
 
 def _children(pid: int) -> list[int]:

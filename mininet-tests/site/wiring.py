@@ -6,9 +6,9 @@ given lists.
 """
 
 import ctypes
-import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -65,16 +65,14 @@ def plug(net: Mininet) -> None:
 def unplug(net: Mininet) -> None:
     """Take all cables away, by one end of each, and end the network."""
     # Bridges first: Open vSwitch would ask for each interface that it misses, and the kernel would look for a driver.
-    run_in(
-        None, "ovs-vsctl", *(word for switch in net.switches for word in ("--", "--if-exists", "del-br", switch.name))
-    )
+    run("ovs-vsctl", *(word for switch in net.switches for word in ("--", "--if-exists", "del-br", switch.name)))
     here = [
         next((end for end in (cable.intf1, cable.intf2) if not end.node.inNamespace), cable.intf1)
         for cable in net.links
     ]
     listed = "".join(f"link delete {end}\n" for end in here)
-    # One that a scenario has taken away already is no fault.
-    subprocess.run(["ip", "-force", "-batch", "-"], input=listed, capture_output=True, text=True, check=False)
+    with suppress(RuntimeError):  # one that a scenario has taken away already is no fault
+        run("ip", "-force", "-batch", "-", text=listed)
     net.stop()
 
 
