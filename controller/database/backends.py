@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -227,8 +228,7 @@ class Sqlite:
 
     def upsert(self, table: Table) -> Upsert:
         """See :meth:`Backend.upsert`."""
-        new = sqlite.insert(table)
-        return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
+        return _upsert(sqlite.insert, table)
 
     def _locked(self, path: Path) -> IO[str]:
         """Return the lock file, locked; the kernel unlocks it when we die, however we do."""
@@ -336,8 +336,7 @@ class Postgresql:
 
     def upsert(self, table: Table) -> Upsert:
         """See :meth:`Backend.upsert`."""
-        new = postgresql.insert(table)
-        return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
+        return _upsert(postgresql.insert, table)
 
     def _take_lock(self, connection: Connection, term: int) -> None:
         """Take the lock for as long as the connection lasts; it is not the transaction's.
@@ -367,9 +366,12 @@ class Postgresql:
             raise DatabaseBusy(self.shown, holder or "another client") from None
 
 
-def _replaced(table: Table, new: Upsert) -> dict[str, Any]:
-    """Return what becomes of the columns of a row that is there already: what was to be inserted."""
-    return {column.name: new.excluded[column.name] for column in table.columns if not column.primary_key}
+@functools.cache
+def _upsert(insert: Callable[[Table], Upsert], table: Table) -> Upsert:
+    """Return what inserts a row, or makes of the columns of one that is there already what was to be inserted."""
+    new = insert(table)
+    replaced = {column.name: new.excluded[column.name] for column in table.columns if not column.primary_key}
+    return new.on_conflict_do_update(index_elements=table.primary_key, set_=replaced)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -5,18 +5,33 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.database.errors import DatabaseNewer
-from controller.database.tables import META
+from controller.database.tables import META, METADATA
 from topology import __version__
 
 VERSION_TABLE = "headway_version"  # not Alembic's usual name: another application's may be in the same database
 WRITTEN_BY = "written_by"
 
 _SCRIPTS = Path(__file__).parents[1] / "migrations"
-_VERSION = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32)))  # as Alembic makes it
+_VERSION = Table(  # as Alembic makes it
+    VERSION_TABLE,
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +67,10 @@ def migrate(
             if one not in known:
                 by = written_by or _written_by(connection)
                 raise DatabaseNewer(shown, one, newest, by, __version__)
-        _upgrade(connection, wanted)
+        if found is None and wanted == newest:
+            _make(connection, newest)
+        else:
+            _upgrade(connection, wanted)
     return SchemaChange(found, wanted)
 
 
@@ -61,6 +79,13 @@ def known_schemas() -> tuple[str, frozenset[str]]:
     """Return the newest schema, and all that are known here: each has a script, whose name begins with it."""
     known = {script.name.partition("_")[0] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py")}
     return max(known), frozenset(known)
+
+
+def _make(connection: Connection, newest: str) -> None:
+    """Make what a new database has: at once, and not by all the steps that older ones have taken."""
+    _VERSION.create(connection, checkfirst=False)
+    METADATA.create_all(connection, checkfirst=False)
+    connection.execute(insert(_VERSION), {"version_num": newest})
 
 
 def _upgrade(connection: Connection, wanted: str) -> None:

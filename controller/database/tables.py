@@ -1,8 +1,8 @@
-"""The tables as SQLAlchemy knows them. What they are in a database is made by ``controller/migrations``."""
+"""The tables, as a new database has them. One of an older Headway is brought there by ``controller/migrations``."""
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, text
+from sqlalchemy import DDL, BigInteger, Column, Index, MetaData, Table, Text, event, text
 
 METADATA = MetaData()
 
@@ -122,3 +122,26 @@ CHANGES = Table(
     Index("changes_id", "id", "number"),
 )
 """Who has changed what, when, from where; appended only. What ``hash`` is: :mod:`controller.database.chain`."""
+
+_APPENDED_ONLY = {
+    "sqlite": (
+        """
+        CREATE TRIGGER changes_appended_only BEFORE UPDATE ON changes
+        BEGIN SELECT RAISE(ABORT, 'changes are appended only'); END
+        """,
+    ),
+    "postgresql": (
+        """
+        CREATE OR REPLACE FUNCTION headway_changes_appended_only() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'changes are appended only'; END $$
+        """,
+        """
+        CREATE TRIGGER changes_appended_only BEFORE UPDATE ON changes
+        FOR EACH STATEMENT EXECUTE FUNCTION headway_changes_appended_only()
+        """,
+    ),
+}
+for _dialect, _statements in _APPENDED_ONLY.items():
+    for _statement in _statements:
+        _made = DDL(_statement)  # type: ignore[no-untyped-call]  # SQLAlchemy's own
+        event.listen(CHANGES, "after_create", _made.execute_if(dialect=_dialect))

@@ -26,11 +26,11 @@ from controller.database import (
     PurchaseRow,
 )
 from controller.database.clock import SavedTime
-from controller.database.schema import VERSION_TABLE
+from controller.database.schema import VERSION_TABLE, SchemaChange, known_schemas, migrate
 from controller.database.tables import METADATA
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Constraints, Reservation
-from controller.tests.changes_contract import ChangesContract
+from controller.tests.changes_contract import ChangesContract, tool
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, PastContract, done, of
 from controller.tests.terms_contract import TermsContract
@@ -363,6 +363,13 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
 
     def test_the_schema_is_the_one_that_the_code_knows(self, engine):
         with engine.connect() as connection:
+            mine = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+            assert compare_metadata(mine, METADATA) == []
+
+    def test_a_database_of_the_first_schema_gets_by_steps_what_the_code_knows(self, url):
+        with tool(url) as connection:
+            migrate(connection, url, to="0001")
+            assert migrate(connection, url) == SchemaChange("0001", known_schemas()[0])
             mine = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
             assert compare_metadata(mine, METADATA) == []
 
