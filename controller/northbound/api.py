@@ -1,7 +1,7 @@
 """The REST API under ``/v1``: its parts put together, and what goes wrong as problems (RFC 9457)."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
@@ -24,7 +24,7 @@ from controller.northbound.page.needs_view import NeedsView
 from controller.northbound.page.pages import Pages
 from controller.northbound.quick import Quick
 from controller.northbound.rest.announcements import Announcements
-from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.rest.answers import RETRY_AFTER_S, Routes, kebab, problem, with_problem_types
 from controller.northbound.rest.calendar_feed import CalendarFeed
 from controller.northbound.rest.changes import ChangesMade
 from controller.northbound.rest.drift import Drift
@@ -65,16 +65,9 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     registry = CollectorRegistry()
     decisions = Decisions(registry)
     registry.register(SiteCollector(dependencies))
-    app = FastAPI(
-        title="Headway",
-        version=__version__,
-        summary="One bandwidth plan for circuit, switches and hosts",
-        docs_url=None,
-        redoc_url=None,
-    )
     shown = pages or Pages(dependencies, rules)
     reservations = Reservations(dependencies, decisions)
-    routers: Iterable[APIRouter] = (
+    parts = (
         reservations.routes(),
         CalendarFeed(dependencies).routes(),
         Announcements(dependencies, decisions).routes(),
@@ -89,11 +82,8 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
-        Manual().routes(),
-        shown.routes(),
     )
-    for routes in routers:
-        app.include_router(routes)
+    app = _answering((*(part.router() for part in parts), Manual().routes(), shown.routes()))
     app.add_middleware(SmallBodies)
     known = _known(decisions)
     app.add_middleware(Quick, hold=reservations.hold, commit=reservations.commit, errors=STATUS, problem_of=known)
@@ -102,20 +92,35 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     app.add_middleware(Access, rules=rules)
     app.add_middleware(Gate, names=dependencies.names)
     _handle_errors(app, known)
-    app.openapi = _documented(app.openapi)  # type: ignore[method-assign]  # FastAPI's own way to extend it
+    app.openapi = _described(parts)  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
 
 
-def _documented(openapi: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """Return what makes the OpenAPI schema; it is made once."""
+def _answering(routers: Iterable[APIRouter]) -> FastAPI:
+    """Return an application that has these routes."""
+    app = FastAPI(
+        title="Headway",
+        version=__version__,
+        summary="One bandwidth plan for circuit, switches and hosts",
+        docs_url=None,
+        redoc_url=None,
+    )
+    for routes in routers:
+        app.include_router(routes)
+    return app
+
+
+def _described(parts: Sequence[Routes]) -> Callable[[], dict[str, Any]]:
+    """Return what makes the OpenAPI schema; it is made once, by another application than the one that answers."""
     made: dict[str, Any] = {}
 
-    def documented() -> dict[str, Any]:
+    def described() -> dict[str, Any]:
         if not made:
-            made.update(with_problem_types(openapi()))
+            app = _answering(part.router(documented=True) for part in parts)
+            made.update(with_problem_types(app.openapi()))
         return made
 
-    return documented
+    return described
 
 
 def problem_type(error: type[Exception]) -> str:

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from controller.events import Events, Happened, Heard
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, problem
+from controller.northbound.rest.answers import Routes, problem
 from controller.security.connections import Places, counted_as
 from topology.units import shown_time
 
@@ -37,15 +37,15 @@ class EventStream:
         self._events = dependencies.events
         self._places = Places(MOST_LISTENERS, MOST_OF_ONE) if places is None else places
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["events"])
+        routes = Routes("events")
         stream = {
             "schema": {"type": "string"},
             "example": "id: 1795298400000000\nevent: reservation.held\ndata: {}\n\n",
         }
         told = {200: {"description": "Events, as they happen", "content": {STREAM: stream}}}
-        add(routes, "GET /v1/events", self.listen, told, 422, 429)
+        routes.add("GET /v1/events", self.listen, told, 422, 429)
         return routes
 
     async def listen(self, request: Request, last_event_id: LastEventId = None) -> Response:

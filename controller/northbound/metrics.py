@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render
-from controller.northbound.rest.answers import add
+from controller.northbound.rest.answers import Routes
 from controller.northbound.webhooks import Delivery, Webhook
 from controller.plan.invariant import violations
 from controller.plan.leading import LeaderView, PairStanding
@@ -264,11 +264,11 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["state"])
+        routes = Routes("state")
         text = {200: {"description": "The metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}}
-        add(routes, "GET /metrics", self.metrics, text)
+        routes.add("GET /metrics", self.metrics, text)
         return routes
 
     def metrics(self) -> Response:

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.northbound.page.watch import Watch
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.shapes import WHOLE, Time
 from topology.units import shown_time
 
@@ -40,11 +40,11 @@ class NeedsView:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["state"])
+        routes = Routes("state")
         good = {200: {"model": NeedsOut, "description": "As it was a second ago at most"}}
-        add(routes, "GET /v1/needs", self.needs, good)
+        routes.add("GET /v1/needs", self.needs, good)
         return routes
 
     def needs(self) -> Response:

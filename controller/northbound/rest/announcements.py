@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from controller.announced import Known, sequence_of
 from controller.checks import AnnouncementRequest
@@ -14,7 +14,7 @@ from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements
 from controller.northbound.rest.announcement_shapes import AnnouncementOut, AnnouncementPage
-from controller.northbound.rest.answers import add, answer, once_saved, refusal_answer
+from controller.northbound.rest.answers import Routes, answer, once_saved, refusal_answer
 from controller.northbound.rest.bodies import AnnouncementIn
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.queries import AnnouncementQuery
@@ -37,9 +37,9 @@ class Announcements:
         self._decisions = decisions
         self._in_turn = dependencies.turns.in_turn
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["announcements"])
+        routes = Routes("announcements")
         many, one = "/v1/announcements", "/v1/announcements/{id}"
         promised = {
             201: {"model": AnnouncementOut, "description": "It is promised"},
@@ -48,10 +48,10 @@ class Announcements:
         page = {200: {"model": AnnouncementPage, "description": "A page", "headers": LINKED}}
         shown = {200: {"model": AnnouncementOut, "description": "As it is now"}}
         gone = {200: {"model": AnnouncementOut, "description": "What became of it"}}
-        add(routes, f"POST {many}", self.announce, promised, 400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"GET {many}", self._in_turn(self.page), page, 422)
-        add(routes, f"GET {one}", self.get, shown, 404, 422, 503)
-        add(routes, f"DELETE {one}", self.release, gone, 404, 422, 503)
+        routes.add(f"POST {many}", self.announce, promised, 400, 404, 409, 413, 415, 422, 503)
+        routes.add(f"GET {many}", self._in_turn(self.page), page, 422)
+        routes.add(f"GET {one}", self.get, shown, 404, 422, 503)
+        routes.add(f"DELETE {one}", self.release, gone, 404, 422, 503)
         return routes
 
     async def announce(self, body: AnnouncementIn, key: Key = None) -> Response:

@@ -127,30 +127,52 @@ def _tell(told: asyncio.Future[None]) -> None:
 Good = Mapping[int, Mapping[str, Any]]
 
 
-def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Good, *problems: int) -> None:
-    """Add a route, documented by its handler's docstring and by all it may answer.
+class Routes:
+    """What a part of the API answers, documented by its handlers' docstrings and by all that each may answer.
 
     Args:
-        routes: where to.
-        operation: method and path, as in ``GET /v1/plan``.
-        handler: what answers.
-        good: the answers of an operation that is done, by status.
-        problems: the statuses of others; 401, 403, 405 and 500 may be anybody's.
+        tag: of its operations.
     """
-    method, path = operation.split(" ")
-    summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
-    routes.add_api_route(
-        path,
-        handler,
-        methods=[method],
-        status_code=max(status for status in good if status < 300),
-        responses=_documented(good, *problems),
-        response_model=None,
-        response_class=Response,
-        operation_id=OPERATION_IDS.get(operation),
-        summary=summary.rstrip("."),
-        description=more,
-    )
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+        self._operations: list[tuple[str, Callable[..., Any], Good, tuple[int, ...]]] = []
+
+    def add(self, operation: str, handler: Callable[..., Any], good: Good, *problems: int) -> None:
+        """Add an operation.
+
+        Args:
+            operation: method and path, as in ``GET /v1/plan``.
+            handler: what answers.
+            good: the answers of an operation that is done, by status.
+            problems: the statuses of others; 401, 403, 405 and 500 may be anybody's.
+        """
+        self._operations.append((operation, handler, good, problems))
+
+    def router(self, *, documented: bool = False) -> APIRouter:
+        """Return them for FastAPI.
+
+        Args:
+            documented: with all they may answer. Their shapes are compiled then, which takes longer than all else that
+                an application is made of; and no answer is checked by them.
+        """
+        routes = APIRouter(tags=[self._tag])
+        for operation, handler, good, problems in self._operations:
+            method, path = operation.split(" ")
+            summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
+            routes.add_api_route(
+                path,
+                handler,
+                methods=[method],
+                status_code=max(status for status in good if status < 300),
+                responses=_documented(good, *problems) if documented else None,
+                response_model=None,
+                response_class=Response,
+                operation_id=OPERATION_IDS.get(operation),
+                summary=summary.rstrip("."),
+                description=more,
+            )
+        return routes
 
 
 def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:

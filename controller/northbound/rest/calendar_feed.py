@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add
+from controller.northbound.rest.answers import Routes
 from controller.northbound.rest.conditional import IfNoneMatch, strong_tags
 from controller.northbound.rest.queries import CalendarQuery
 from controller.plan.lifecycle import ReservationState
@@ -36,10 +36,10 @@ class CalendarFeed:
         self._network = dependencies.network
         self._in_turn = dependencies.turns.in_turn
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["reservations"])
-        add(routes, "GET /v1/calendar.ics", self._in_turn(self.calendar), {200: _DESCRIBED, 304: _SAME}, 422)
+        routes = Routes("reservations")
+        routes.add("GET /v1/calendar.ics", self._in_turn(self.calendar), {200: _DESCRIBED, 304: _SAME}, 422)
         return routes
 
     def calendar(

@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.database import ChainRow, ChangeQuery
 from controller.database.text import original
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.bodies import Body, Instant
 from controller.northbound.rest.pages import LINKED, cursor_after, linked, sequence_after
 from controller.northbound.rest.shapes import WHOLE, Time
@@ -77,11 +77,11 @@ class ChangesMade:
         self._changes: Callable[[ChangeQuery], tuple[ChainRow, ...]] = dependencies.changes
         self._in_turn = dependencies.turns.in_turn
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["history"])
+        routes = Routes("history")
         page = {200: {"model": RememberedPage, "description": "A page", "headers": LINKED}}
-        add(routes, "GET /v1/changes", self._in_turn(self.page), page, 422, 503)
+        routes.add("GET /v1/changes", self._in_turn(self.page), page, 422, 503)
         return routes
 
     def page(self, request: Request, query: Annotated[ChangesQuery, Query()]) -> Response:

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.audit.drift import Audit, DriftKind, Outcome, Shape
 from controller.audit.record import Counted, DriftView
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.shapes import WHOLE, Time
 from topology.units import shown_time
 
@@ -79,10 +79,10 @@ class Drift:
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["state"])
-        add(routes, "GET /v1/drift", self.drift, {200: {"model": DriftOut, "description": "As of the latest audits"}})
+        routes = Routes("state")
+        routes.add("GET /v1/drift", self.drift, {200: {"model": DriftOut, "description": "As of the latest audits"}})
         return routes
 
     def drift(self) -> Response:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
@@ -10,7 +10,7 @@ from controller.database import HistoryItem
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements, render_promises
 from controller.northbound.rest.announcement_shapes import AnnouncementOut
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.pages import LINKED, cursor_after, linked, sequence_after
 from controller.northbound.rest.queries import HistoryQuery
 from controller.northbound.rest.shapes import WHOLE, ReservationOut
@@ -43,11 +43,11 @@ class History:
         self._now_us = dependencies.now_us
         self._in_turn = dependencies.turns.in_turn
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["history"])
+        routes = Routes("history")
         page = {200: {"model": HistoryPage, "description": "A page", "headers": LINKED}}
-        add(routes, "GET /v1/history", self._in_turn(self.page), page, 422, 503)
+        routes.add("GET /v1/history", self._in_turn(self.page), page, 422, 503)
         return routes
 
     def page(self, request: Request, query: Annotated[HistoryQuery, Query()]) -> Response:

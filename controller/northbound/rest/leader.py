@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, answer, problem
+from controller.northbound.rest.answers import Routes, answer, problem
 from controller.northbound.rest.shapes import WHOLE, Time
 from controller.plan.leading import LeaderView
 from topology.units import shown_time
@@ -51,13 +51,13 @@ class LeaderRoutes:
         self._standbys = dependencies.standbys
         self._leave = dependencies.leave
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["state"])
+        routes = Routes("state")
         shown = {200: {"model": LeaderOut, "description": "As it is now"}}
-        add(routes, "GET /v1/leader", self.leader, shown)
+        routes.add("GET /v1/leader", self.leader, shown)
         moved = {202: {"model": LeaderOut, "description": "It is about to"}}
-        add(routes, "POST /v1/leader/move", self.move, moved, 409, 503)
+        routes.add("POST /v1/leader/move", self.move, moved, 409, 503)
         return routes
 
     def leader(self) -> Response:

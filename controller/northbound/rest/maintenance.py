@@ -3,13 +3,13 @@
 import secrets
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import ConfigDict, Field, model_validator, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.maintaining import Planned
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, answer, once_saved, problem
+from controller.northbound.rest.answers import Routes, answer, once_saved, problem
 from controller.northbound.rest.bodies import (
     Body,
     Description,
@@ -94,9 +94,9 @@ class MaintenanceRoutes:
     def __init__(self, dependencies: Dependencies) -> None:
         self._use_cases = dependencies.use_cases.maintaining
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["maintenance"])
+        routes = Routes("maintenance")
         many, one = "/v1/maintenance", "/v1/maintenance/{id}"
         listed = {200: {"model": list[MaintenanceOut], "description": "In the order of their start"}}
         planned = {
@@ -104,9 +104,9 @@ class MaintenanceRoutes:
             200: {"model": PlannedOut, "description": "You only looked"},
         }
         gone = {200: {"model": MaintenanceOut, "description": "It is taken back"}}
-        add(routes, f"GET {many}", self.all, listed)
-        add(routes, f"POST {many}", self.plan, planned, 400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"DELETE {one}", self.cancel, gone, 404, 422, 503)
+        routes.add(f"GET {many}", self.all, listed)
+        routes.add(f"POST {many}", self.plan, planned, 400, 404, 409, 413, 415, 422, 503)
+        routes.add(f"DELETE {one}", self.cancel, gone, 404, 422, 503)
         return routes
 
     def all(self) -> Response:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 
 from controller.asker import present_asker
 from controller.errors import NotKnown, Outdated, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_promises
-from controller.northbound.rest.answers import add, answer, once_saved, refusal_answer
+from controller.northbound.rest.answers import Routes, answer, once_saved, refusal_answer
 from controller.northbound.rest.bodies import (
     AvailabilityQuery,
     RenewalIn,
@@ -55,9 +55,9 @@ class Reservations:
         self._decisions = decisions
         self._in_turn = dependencies.turns.in_turn
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["reservations"])
+        routes = Routes("reservations")
         many, one = "/v1/reservations", "/v1/reservations/{id}"
         shown = {200: _one("As it is now", _TAGGED)}
         asked = {201: _one("It is held, or committed", _LOCATED), 200: _one("It was asked for before", _LOCATED)}
@@ -65,14 +65,14 @@ class Reservations:
         same = {304: {"description": "It is as you have it", "headers": _TAGGED}}
         free = {200: {"model": AvailabilityOut, "description": "The answer along each path", "headers": LINKED}}
         writes = (400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"POST {many}", self.hold, asked, *writes)  # the two that must be quick are looked at first
-        add(routes, f"POST {one}/commit", self.commit, shown, 404, 409, 422, 503)
-        add(routes, f"POST {one}/renew", self.renew, shown, *writes)
-        add(routes, f"GET {many}", self._in_turn(self.page), page, 422)
-        add(routes, f"GET {one}", self.get, shown | same, 404, 422, 503)
-        add(routes, f"PATCH {one}", self.change, shown, *writes, 412, 428)
-        add(routes, f"DELETE {one}", self.release, shown, 404, 409, 412, 422, 503)
-        add(routes, "GET /v1/availability", self._in_turn(self.availability), free, 404, 422)
+        routes.add(f"POST {many}", self.hold, asked, *writes)  # the two that must be quick are looked at first
+        routes.add(f"POST {one}/commit", self.commit, shown, 404, 409, 422, 503)
+        routes.add(f"POST {one}/renew", self.renew, shown, *writes)
+        routes.add(f"GET {many}", self._in_turn(self.page), page, 422)
+        routes.add(f"GET {one}", self.get, shown | same, 404, 422, 503)
+        routes.add(f"PATCH {one}", self.change, shown, *writes, 412, 428)
+        routes.add(f"DELETE {one}", self.release, shown, 404, 409, 412, 422, 503)
+        routes.add("GET /v1/availability", self._in_turn(self.availability), free, 404, 422)
         return routes
 
     async def hold(self, body: ReservationIn, key: Key = None) -> Response:

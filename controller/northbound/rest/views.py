@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render, render_receivers
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.network_shapes import BurstOut, CircuitOut, HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.rest.receiver_shapes import ReceiversOut
 from controller.northbound.rest.shapes import HealthOut, StepOut, ViewOut
@@ -27,18 +27,18 @@ class Views:
         self._connected = dependencies.connected
         self._leader = dependencies.leader
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["state"])
-        add(routes, "GET /healthz", self.healthz, _shown(HealthOut) | _shown(HealthOut, 503, "It is not"))
-        add(routes, "GET /v1/plan", self.plan, _shown(ViewOut))
-        add(routes, "GET /v1/circuits", self.circuits, _shown(list[CircuitOut]))
-        add(routes, "GET /v1/transitions", self.transitions, _shown(list[StepOut]))
-        add(routes, "GET /v1/topology", self.topology, _shown(TopologyOut))
-        add(routes, "GET /v1/bursts", self.bursts, _shown(list[BurstOut]))
-        add(routes, "GET /v1/receivers", self.receivers, _shown(ReceiversOut))
-        add(routes, "GET /v1/hosts", self.hosts, _shown(list[HostStateOut]))
-        add(routes, "GET /v1/switches", self.switches, _shown(list[SwitchOut]))
+        routes = Routes("state")
+        routes.add("GET /healthz", self.healthz, _shown(HealthOut) | _shown(HealthOut, 503, "It is not"))
+        routes.add("GET /v1/plan", self.plan, _shown(ViewOut))
+        routes.add("GET /v1/circuits", self.circuits, _shown(list[CircuitOut]))
+        routes.add("GET /v1/transitions", self.transitions, _shown(list[StepOut]))
+        routes.add("GET /v1/topology", self.topology, _shown(TopologyOut))
+        routes.add("GET /v1/bursts", self.bursts, _shown(list[BurstOut]))
+        routes.add("GET /v1/receivers", self.receivers, _shown(ReceiversOut))
+        routes.add("GET /v1/hosts", self.hosts, _shown(list[HostStateOut]))
+        routes.add("GET /v1/switches", self.switches, _shown(list[SwitchOut]))
         return routes
 
     def healthz(self) -> Response:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
@@ -10,7 +10,7 @@ from controller.errors import NotKnown
 from controller.live_site import plain_of
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.forecasts import LONGEST_S, ForecastBusy, ForecastFailed, Forecasts
-from controller.northbound.rest.answers import add, answer, problem
+from controller.northbound.rest.answers import Routes, answer, problem
 from controller.northbound.rest.shapes import WHOLE, Time
 from topology import __version__
 from topology.units import shown_time
@@ -71,13 +71,13 @@ class WhatIfRoutes:
         self._circuits = tuple(circuit.name for circuit in dependencies.network.circuits)
         self._forecasts = Forecasts()
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the routes."""
-        routes = APIRouter(tags=["what-if"])
+        routes = Routes("what-if")
         whole = {200: {"model": ScenarioOut, "description": "As it is now"}}
         dies = {200: {"model": DeathOut, "description": "Worked out"}}
-        add(routes, "GET /v1/scenario", self.scenario, whole)
-        add(routes, "GET /v1/what-if/{circuit}", self.dies, dies, 404, 422, 429, 503)
+        routes.add("GET /v1/scenario", self.scenario, whole)
+        routes.add("GET /v1/what-if/{circuit}", self.dies, dies, 404, 422, 429, 503)
         return routes
 
     def scenario(self) -> Response:

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.asker import present_asker
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.answers import Routes, answer
 from controller.northbound.rest.shapes import WHOLE, Bps
 from controller.plan.quotas import Live, Quota
 from controller.security.tokens import Principal, Role
@@ -60,11 +60,11 @@ class Whoami:
         self._allowances = dependencies.use_cases.allowances
         self._now_us = dependencies.now_us
 
-    def routes(self) -> APIRouter:
+    def routes(self) -> Routes:
         """Return the route."""
-        routes = APIRouter(tags=["access"])
+        routes = Routes("access")
         shown = {200: {"model": WhoamiOut, "description": "As it is now"}}
-        add(routes, "GET /v1/whoami", self.whoami, shown)
+        routes.add("GET /v1/whoami", self.whoami, shown)
         return routes
 
     def whoami(self, request: Request) -> Response:
