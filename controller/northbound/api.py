@@ -1,11 +1,11 @@
 """The REST API under ``/v1``: its parts put together, and what goes wrong as problems (RFC 9457)."""
 
-import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -83,7 +83,9 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
     )
-    app = _answering((*(part.router() for part in parts), Manual().routes(), shown.routes()))
+    app = _empty()
+    for part in (*parts, Manual(), shown):
+        part.add_to(app.router)  # itself: at each request FastAPI would look through one that is included twice
     app.add_middleware(SmallBodies)
     known = _known(decisions)
     app.add_middleware(Quick, hold=reservations.hold, commit=reservations.commit, errors=STATUS, problem_of=known)
@@ -96,18 +98,15 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     return app
 
 
-def _answering(routers: Iterable[APIRouter]) -> FastAPI:
-    """Return an application that has these routes."""
-    app = FastAPI(
+def _empty() -> FastAPI:
+    """Return an application that answers nothing yet."""
+    return FastAPI(
         title="Headway",
         version=__version__,
         summary="One bandwidth plan for circuit, switches and hosts",
         docs_url=None,
         redoc_url=None,
     )
-    for routes in routers:
-        app.include_router(routes)
-    return app
 
 
 def _described(parts: Sequence[Routes]) -> Callable[[], dict[str, Any]]:
@@ -116,7 +115,9 @@ def _described(parts: Sequence[Routes]) -> Callable[[], dict[str, Any]]:
 
     def described() -> dict[str, Any]:
         if not made:
-            app = _answering(part.router(documented=True) for part in parts)
+            app = _empty()
+            for part in parts:
+                part.add_to(app.router, documented=True)
             made.update(with_problem_types(app.openapi()))
         return made
 
@@ -165,16 +166,16 @@ async def _not_routed(request: Request, error: RoutingError) -> Response:
     """Answer what no handler was found for, or whose body could not be read."""
     headers = dict(error.headers or {})
     if error.status_code == 405:  # Starlette names the methods of the first route with this path only
-        headers["Allow"] = ", ".join(_methods(request.app.openapi(), request.url.path))
+        headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
     kinds = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
     kind = kinds.get(error.status_code, "not-possible")
     return problem(error.status_code, kind, str(error.detail), {}, headers)
 
 
-def _methods(schema: dict[str, Any], path: str) -> list[str]:
+def _methods(app: FastAPI, path: str) -> list[str]:
     """Return the methods that a path takes."""
-    templates = ((re.sub(r"\{\w+\}", "[^/]+", template), methods) for template, methods in schema["paths"].items())
-    return sorted(m.upper() for template, methods in templates if re.fullmatch(template, path) for m in methods)
+    routes = (route for route in app.routes if isinstance(route, APIRoute) and route.path_regex.fullmatch(path))
+    return sorted({method for route in routes for method in route.methods or ()})
 
 
 async def _invalid(_: Request, error: RequestValidationError) -> Response:

@@ -19,12 +19,10 @@ class Manual:
     def __init__(self) -> None:
         self._page = ""
 
-    def routes(self) -> APIRouter:
-        """Return the routes; they are no part of the API."""
-        routes = APIRouter(include_in_schema=False)
-        routes.add_api_route("/docs", self.page, response_class=Response)
-        routes.add_api_route(STYLE, self.style, response_class=Response)
-        return routes
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes to an application's router; they are no part of the API."""
+        router.add_api_route("/docs", self.page, response_class=Response)
+        router.add_api_route(STYLE, self.style, response_class=Response)
 
     async def page(self, request: Request) -> Response:
         """Return the page; it is made once."""

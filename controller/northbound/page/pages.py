@@ -57,9 +57,8 @@ class Pages:
         self._followers = Places(MOST_PAGES, MOST_OF_ONE)
         self._static = {one.name: one for one in files(__package__).joinpath("static").iterdir() if one.is_file()}
 
-    def routes(self) -> APIRouter:
-        """Return the routes; they are no part of the API."""
-        routes = APIRouter(include_in_schema=False)
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes to an application's router; they are no part of the API."""
         gets: dict[str, Callable[..., Any]] = {
             "/": self.screen,
             "/live": self.live,
@@ -77,10 +76,9 @@ class Pages:
             "/events": self.events,
         }
         for path, handler in gets.items():
-            routes.add_api_route(path, handler, methods=["GET"], response_class=Response)
-        routes.add_api_route("/session", self.log_in, methods=["POST"], response_class=Response)
-        routes.add_api_route("/session", self.log_out, methods=["DELETE"], response_class=Response)
-        return routes
+            router.add_api_route(path, handler, methods=["GET"], response_class=Response)
+        router.add_api_route("/session", self.log_in, methods=["POST"], response_class=Response)
+        router.add_api_route("/session", self.log_out, methods=["DELETE"], response_class=Response)
 
     def screen(self, request: Request) -> Response:
         """Return the one screen."""

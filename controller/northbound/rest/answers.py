@@ -149,18 +149,18 @@ class Routes:
         """
         self._operations.append((operation, handler, good, problems))
 
-    def router(self, *, documented: bool = False) -> APIRouter:
-        """Return them for FastAPI.
+    def add_to(self, router: APIRouter, *, documented: bool = False) -> None:
+        """Add them to an application's router.
 
         Args:
+            router: where to.
             documented: with all they may answer. Their shapes are compiled then, which takes longer than all else that
                 an application is made of; and no answer is checked by them.
         """
-        routes = APIRouter(tags=[self._tag])
         for operation, handler, good, problems in self._operations:
             method, path = operation.split(" ")
             summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
-            routes.add_api_route(
+            router.add_api_route(
                 path,
                 handler,
                 methods=[method],
@@ -171,8 +171,8 @@ class Routes:
                 operation_id=OPERATION_IDS.get(operation),
                 summary=summary.rstrip("."),
                 description=more,
+                tags=[self._tag],
             )
-        return routes
 
 
 def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:
