@@ -42,13 +42,15 @@ def test_each_alert_fires_after_its_time_and_not_before(promtool, path):
 
 
 def with_rule(folder, name, change):
-    """Put the rules of an alert's file into a folder, that one changed; return the tests that are about it."""
+    """Put an alert, changed, and those that fire beside it into a folder; return the tests that are about it."""
     file, _ = RULES[name]
     rules, tests = (copy.deepcopy(READ[each]) for each in (file, file.replace(".rules.", ".test.")))
-    for group in rules["groups"]:
-        changed = (change(rule) if rule["alert"] == name else rule for rule in group["rules"])
-        group["rules"] = [rule for rule in changed if rule is not None]
     tests["tests"] = [test for test in tests["tests"] if f'alertname="{name}"' in str(test)]
+    fires = re.findall(r'alertname="(\w+)"', str(tests["tests"]))
+    for group in rules["groups"]:
+        firing = (rule for rule in group["rules"] if rule["alert"] in fires)
+        changed = (change(rule) if rule["alert"] == name else rule for rule in firing)
+        group["rules"] = [rule for rule in changed if rule is not None]
     for path, content in ((file, rules), ("some.test.yml", tests)):
         (folder / path).write_text(json.dumps(content))  # which is YAML, and written in no time
     return folder / "some.test.yml"
