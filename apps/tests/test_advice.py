@@ -2,7 +2,7 @@
 
 import typer
 
-from apps.main import app
+from apps.cli.main import app
 from controller.northbound.page.needs import ADVICE
 
 

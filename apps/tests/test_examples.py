@@ -15,8 +15,8 @@ import structlog
 import yaml
 from typer.testing import CliRunner
 
+from apps.cli.main import app
 from apps.configuration import parsed
-from apps.main import app
 from controller.database import Database
 from controller.northbound.tests.site import api_of
 from controller.plan.admission import Request

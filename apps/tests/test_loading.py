@@ -41,7 +41,7 @@ with apps.main.loading(), absent(*FOR_TERMINALS):
     import apps.controller
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
-print(sorted({'eventlet', 'pygments', 'rfc3986.misc', 'rich'} & {*sys.modules}))
+print(sorted({'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'} & {*sys.modules}))
 """
 
 

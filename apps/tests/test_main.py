@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from apps.main import PANELS, app
+from apps.cli.main import PANELS, app
 from controller.database import Database
 from mininet_tests.testing.networks import FILES
 from topology import __version__
@@ -139,17 +139,18 @@ def test_the_commands_teach():
 
 
 def test_a_command_does_not_load_what_only_the_processes_need():
-    code = "import sys, apps.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, apps.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     slow = {"cryptography", "fastapi", "http", "httpx", "os_ken", "pydantic", "rich", "sqlalchemy", "ssl", "structlog"}
     assert not slow & set(loaded)
 
 
-def test_a_machine_without_the_controllers_packages_says_which_to_install(tmp_path):
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_a_machine_without_the_controllers_packages_says_which_to_install(tmp_path, check):
     code = "import sys; sys.modules['networkx'] = None; from apps.main import main; main()"
     file = tmp_path / "site.yaml"
     file.write_text("network: {name: figure2}\n")
-    command = [sys.executable, "-c", code, "controller", "--config", str(file), "--check"]
+    command = [sys.executable, "-c", code, "controller", "--config", str(file), *check]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "needs the package headway-controller" in done.stderr.splitlines()[-1]

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from apps.main import app
+from apps.cli.main import app
 from mininet_tests.testing.networks import FILES
 
 NETWORK = str(FILES["chile-illinois"])

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.cli import agent_store
-from apps.main import app
+from apps.cli.main import app
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus, Identity
 from hostagent.stores.measure import StoreMeasure

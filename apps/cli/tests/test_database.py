@@ -5,7 +5,7 @@ from contextlib import closing
 
 from typer.testing import CliRunner
 
-from apps.main import app
+from apps.cli.main import app
 from controller.database import Database
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import done, of

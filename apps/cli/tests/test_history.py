@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.cli import history
-from apps.main import app
+from apps.cli.main import app
 from controller.database import Database
 from controller.tests.changes_contract import recorded
 from controller.tests.database_child import reservation

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.cli import identity, login_work
-from apps.main import app
+from apps.cli.main import app
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.known import IssuerTokens

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from typer.testing import CliRunner
 
+from apps.cli.main import app
 from apps.cli.network_svg import drawn
 from apps.cli.network_text import tree
-from apps.main import app
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois
 from topology.addresses import shown_address

@@ -6,8 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from apps import main
-from apps.cli import pki
+from apps.cli import main, pki
 from apps.web import web
 from controller.northbound.tests.site import api_of
 from controller.security.tls import ServerTls

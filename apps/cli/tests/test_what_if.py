@@ -7,7 +7,7 @@ import yaml
 from typer.testing import CliRunner
 
 import apps.cli.what_if_work as work
-from apps.main import app
+from apps.cli.main import app
 from mininet_tests.testing.networks import FILES
 
 SCENARIO = {

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import apps.cli.what_if as command
+from apps.cli.main import app
 from apps.cli.times import local_instant_us
-from apps.main import app
 from topology.units import shown_time
 
 KILL = ("--kill", "chile-illinois")
