@@ -247,7 +247,7 @@ class Saves:
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             self._take(ledger, rows)
-        return rows.saves
+        return rows.until.saves
 
     def _ended_unheard(self, rows: SavedRows) -> tuple[Reservation, ...]:
         """Return what has ended by what is saved and not by what is in memory: the answer of the database was lost."""

@@ -14,8 +14,9 @@ from controller.database.errors import (
     UrlNotUsable,
 )
 from controller.database.history import EndedKind, HistoryItem
+from controller.database.live import changed_since, ended_numbered, past_named
 from controller.database.past import WINDOW_ROWS, PastPage, PastQuery
-from controller.database.rows import Changes, PurchaseRow, SavedRows
+from controller.database.rows import Changes, PurchaseRow, SavedPoint, SavedRows, SavedSince
 
 __all__ = [
     "BEGINNING",
@@ -39,6 +40,11 @@ __all__ = [
     "PurchaseRow",
     "RefusedWish",
     "SaveRecord",
+    "SavedPoint",
     "SavedRows",
+    "SavedSince",
     "UrlNotUsable",
+    "changed_since",
+    "ended_numbered",
+    "past_named",
 ]

@@ -73,6 +73,19 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedPoint:
+    """Up to where all is read that leaders of a pair have written.
+
+    Attributes:
+        saves: the number of their last transaction; 0 before the first.
+        session: the session that has written it; empty if that is not known.
+    """
+
+    saves: int = 0
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SavedRows:
     """What is kept of that which has not ended.
 
@@ -84,7 +97,7 @@ class SavedRows:
         last_ended: the highest sequence of anything that has ended; 0 if nothing has.
         maintenance: what is planned.
         delays: what was measured of circuits.
-        saves: how many transactions leaders of a pair had written by then.
+        until: up to where this is.
     """
 
     reservations: tuple[Reservation, ...]
@@ -94,7 +107,28 @@ class SavedRows:
     last_ended: int = 0
     maintenance: tuple[Maintenance, ...] = ()
     delays: tuple[MeasuredDelay, ...] = ()
-    saves: int = 0
+    until: SavedPoint = SavedPoint()
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSince:
+    """What is kept of all that has changed since some point.
+
+    Attributes:
+        reservations: in the order of their sequence, also those that have ended.
+        announcements: the JSON text of each, by id; None for one that is not in the plan any more.
+        ended: announcements that have ended, or whose last counts have come.
+        purchases: all of them, changed or not.
+        delays: likewise.
+        until: up to where this is.
+    """
+
+    reservations: tuple[Reservation, ...]
+    announcements: dict[str, str | None]
+    ended: tuple[EndedAnnouncement, ...]
+    purchases: tuple[PurchaseRow, ...]
+    delays: tuple[MeasuredDelay, ...]
+    until: SavedPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 import contextlib
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
 import structlog
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, Transaction, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -18,21 +18,14 @@ from controller.database.chain import BEGINNING, ChainRow, chained
 from controller.database.changed import remembered
 from controller.database.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
 from controller.database.clock import SavedTime, time_of, time_text
-from controller.database.ended import ended_row, used_keys
+from controller.database.ended import ended_row
 from controller.database.errors import DatabaseTaken
 from controller.database.history import HIGHEST, EndedKind, forget, highest
 from controller.database.leader_row import SAVES
+from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, MAINTENANCE_TEXT, all_rows
 from controller.database.many import Many
 from controller.database.past import past_with_key
-from controller.database.rows import (
-    Row,
-    RowBatch,
-    SavedRows,
-    purchase_of,
-    purchase_row,
-    reservation_of,
-    reservation_row,
-)
+from controller.database.rows import Row, RowBatch, SavedPoint, SavedRows, purchase_row, reservation_row
 from controller.database.schema import WRITTEN_BY, known_schemas, migrate, revision
 from controller.database.tables import (
     ANNOUNCEMENTS,
@@ -44,8 +37,8 @@ from controller.database.tables import (
     RESERVATIONS,
 )
 from controller.database.terms import TERM, next_term
-from controller.database.text import original, storable
-from controller.plan.delays import MeasuredDelay
+from controller.database.text import storable
+from controller.database.written import names_row
 from controller.plan.lifecycle import ENDED
 from controller.plan.maintenance import Maintenance
 from topology import __version__
@@ -53,11 +46,8 @@ from topology import __version__
 T = TypeVar("T")
 log = structlog.get_logger()
 
-TIME, PROOF, MAINTENANCE, DELAYS = "time", "proof", "maintenance", "delays"
-_MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
-_DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
+TIME, PROOF = "time", "proof"
 _KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
-_BESIDE = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS, SAVES]))
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -80,6 +70,7 @@ class DatabaseSession:
         self.term = 0  # under which we lead; 0 before we do
         self._claimed = 0  # the term of the leader's row, if we lead a pair; every transaction is fenced by it then
         self.saves = 0  # how many transactions leaders of a pair have written
+        self._name = ""  # of this connection: which of them are ours
         self._number = 0  # of what has ended last
         self._chain = BEGINNING  # where it ends
         tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
@@ -114,6 +105,7 @@ class DatabaseSession:
         """
         self._disconnect()
         self._claimed = claimed or self._claimed
+        self._name = secrets.token_hex(8)
         connection = self._connection = self._backend.connect(self._claimed)
         with connection.begin():
             change = migrate(connection, self.shown, is_made=self.is_made and not self.term)
@@ -157,23 +149,7 @@ class DatabaseSession:
     def read(self) -> SavedRows:
         """Return what has not ended."""
         with self._connected().begin() as transaction:
-            run = transaction.connection.execute
-            reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
-            announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
-            purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            said = {row.key: row.value for row in run(_BESIDE)}
-            kept, measured = said.get(MAINTENANCE), said.get(DELAYS)
-            keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
-            return SavedRows(
-                tuple(reservation_of(row) for row in reservations.mappings()),
-                {original(row.id): original(row.body) for row in announcements},
-                tuple(purchase_of(row) for row in purchases.mappings()),
-                keys,
-                last_ended,
-                _MAINTENANCE.validate_json(kept) if kept else (),
-                _DELAYS.validate_json(measured) if measured else (),
-                int(said.get(SAVES) or 0),
-            )
+            return all_rows(transaction.connection)
 
     def ask(self, question: Callable[[Connection], T]) -> T:
         """Return the answer to a question, which changes nothing."""
@@ -217,7 +193,7 @@ class DatabaseSession:
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
         bought = [purchase for purchase in batch.purchases.values() if purchase is not None]
         changes = chained(self._chain, (row for record in batch.records for row in remembered(record)))
-        with self._writing():
+        with self._writing(batch):
             over = [r for r in batch.reservations.values() if r.state in ENDED]
             self._forget(RESERVATIONS, [r.reservation_id for r in over])
             self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values() if r.state not in ENDED])
@@ -226,7 +202,7 @@ class DatabaseSession:
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
             self._put(META, [{"key": MAINTENANCE, "value": _text(all_)} for all_ in batch.maintenance])
-            self._put(META, [{"key": DELAYS, "value": _DELAYS.dump_json(all_).decode()} for all_ in batch.delays])
+            self._put(META, [{"key": DELAYS, "value": DELAYS_TEXT.dump_json(all_).decode()} for all_ in batch.delays])
             self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
@@ -234,7 +210,7 @@ class DatabaseSession:
         self._chain = changes[-1].end if changes else self._chain
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Transaction]:
+    def _writing(self, batch: RowBatch | None = None) -> Iterator[Transaction]:
         """Hold a transaction that changes something; of a pair's leader, one that is refused after a later term.
 
         Its lock on the row of the term is shared, and whoever leads next waits for it: what is written is written
@@ -250,8 +226,10 @@ class DatabaseSession:
                     raise DatabaseTaken(self.shown, self._claimed, int(found or 0))
             yield transaction
             if self._claimed:
-                self._put(META, [{"key": SAVES, "value": str(self.saves + 1)}])
-                self.saves += 1
+                at = SavedPoint(self.saves + 1, self._name)
+                names = names_row(at, RowBatch() if batch is None else batch)
+                self._put(META, [{"key": SAVES, "value": str(at.saves)}, names])
+                self.saves = at.saves
 
     def _append(self, changes: Sequence[ChainRow]) -> None:
         if changes:
@@ -303,4 +281,4 @@ class DatabaseSession:
 
 
 def _text(maintenance: tuple[Maintenance, ...]) -> str:
-    return storable(_MAINTENANCE.dump_json(maintenance).decode())
+    return storable(MAINTENANCE_TEXT.dump_json(maintenance).decode())

@@ -94,7 +94,7 @@ def no_fence(patch):
     """Who leads goes by its clock alone: the database writes what it is told."""
 
     @contextlib.contextmanager
-    def writing(self):
+    def writing(self, _batch=None):
         with self._connected().begin() as transaction:
             yield transaction
             self.saves += 1
