@@ -1,9 +1,11 @@
 """What goes to the database, what is known to be there, and what becomes of the rest when it fails.
 
-No method waits for it, except :meth:`Saves.recover` and :meth:`Saves.read_anew`, which do so without the lock.
+No method waits for it, except :meth:`Saves.recover`, :meth:`Saves.follow` and :meth:`Saves.read_anew`, which do so
+without the lock.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,19 +19,26 @@ from controller.database import (
     Noted,
     PurchaseRow,
     RefusedWish,
+    SavedPoint,
     SavedRows,
+    SavedSince,
     SaveRecord,
+    changed_since,
+    ended_numbered,
+    past_named,
 )
 from controller.database.announcements import announcement_of, announcement_text
 from controller.database.text import without_paths
 from controller.delay_watch import take_saved_delays
 from controller.plan.announcements import Announcement
+from controller.plan.ended import EndedAnnouncement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.maintenance import Maintenance, impose
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
+from controller.state.wished import Wished
 
 T = TypeVar("T")
 
@@ -50,6 +59,7 @@ class Saves:
         self._state = state
         self._database = database
         self._refusals = RefusalQuota()
+        self._read = SavedPoint()  # up to where the ledger has all that is saved, while another controller leads
 
     @property
     def unsaved_us(self) -> int:
@@ -227,6 +237,43 @@ class Saves:
         self.read_anew()
         self._state.events.publish("store.recovered")
 
+    def follow(self) -> int:
+        """Take in what another controller has saved since the last time: what has changed, if that is known, or all.
+
+        Returns how many transactions leaders of a pair had written by then.
+
+        Raises:
+            DatabaseError: it cannot be read.
+        """
+        since, self._read = self._read, SavedPoint()  # all is read again if this is not done
+        saved = self._since(since)
+        if saved is None or not self._takes(saved):
+            return self.read_anew()
+        self._read = saved.until
+        return saved.until.saves
+
+    def _since(self, point: SavedPoint) -> SavedSince | None:
+        """Return what has changed; None if all is to be read, also by a new connection in place of a broken one."""
+        if not point.session:
+            return None
+        with contextlib.suppress(DatabaseFailed):
+            return self._database.asked(partial(changed_since, since=point))
+        return None
+
+    def _takes(self, saved: SavedSince) -> bool:
+        """Return whether the ledger has taken in what has changed."""
+        state = self._state
+        announcements = {
+            name: None if body is None else announcement_of(body) for name, body in saved.announcements.items()
+        }
+        with state.changed:
+            take_saved_delays(state, saved.delays)
+            ledger = state.wished.ledger
+            if not ledger.follow(saved.reservations, announcements, saved.ended, state.now_us()):
+                return False
+            self._go_on(replace(state.wished, purchases=self._bought(saved.purchases)))
+        return True
+
     def read_anew(self) -> int:
         """Take the ledger from the database, and from memory what the clock has done to it meanwhile.
 
@@ -243,30 +290,45 @@ class Saves:
         for one in rows.maintenance:
             impose(ledger, one)
         ledger.ended.restore(rows.used_keys, rows.last_ended)
-        ledger.restore((*rows.reservations, *self._ended_unheard(rows)), announcements, state.now_us())
+        past, ended = self._ended_unheard(rows, announcements)
+        ledger.restore((*rows.reservations, *past), announcements, state.now_us())
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
-            self._take(ledger, rows)
+            ledger.ended.follow(ended, {}, state.now_us())
+            wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
+            self._go_on(replace(wished, maintenance=rows.maintenance, purchases=self._bought(rows.purchases)))
+        self._read = rows.until
         return rows.until.saves
 
-    def _ended_unheard(self, rows: SavedRows) -> tuple[Reservation, ...]:
-        """Return what has ended by what is saved and not by what is in memory: the answer of the database was lost."""
-        live = {known.reservation_id for known in rows.reservations}
+    def _ended_unheard(
+        self, rows: SavedRows, announcements: Sequence[Announcement]
+    ) -> tuple[tuple[Reservation, ...], tuple[EndedAnnouncement, ...]]:
+        """Return what has ended by what is saved, and what is in memory otherwise: nobody has heard of that here."""
         with self._state.changed:
-            missing = self._state.wished.ledger.reservations.keys() - live
-        found = (self._database.past_one(name) for name in sorted(missing))
-        return tuple(known for known in found if known is not None)
+            ledger = self._state.wished.ledger
+            names = ledger.reservations.keys() - {known.reservation_id for known in rows.reservations}
+            numbers = {known.sequence for known in ledger.announcements.values()}
+            if self._state.value.stands_by:  # who leads changes them still
+                numbers |= ledger.ended.lately.keys()
+        numbers -= {known.sequence for known in announcements}
+        if not (names or numbers):
+            return (), ()
+        return self._database.asked(lambda asked: (past_named(asked, names), ended_numbered(asked, numbers)))
 
-    def _take(self, ledger: KeptLedger, rows: SavedRows) -> None:
-        state = self._state
-        ledger.go_by(state.site.network)
-        restored = state.wished.restored + 1
-        wished = replace(state.wished, ledger=ledger, restored=restored, maintenance=rows.maintenance)
-        for row in rows.purchases:
-            if row.circuit in wished.purchases:
+    def _bought(self, rows: Iterable[PurchaseRow]) -> dict[str, dict[str, Purchase]]:
+        """Return by circuit what is bought; who leads has more in memory than is saved when the database has failed."""
+        value = self._state.value
+        kept = {circuit: {} if value.stands_by else {**known} for circuit, known in value.wished.purchases.items()}
+        for row in rows:
+            if row.circuit in kept:
                 period = Period(row.start_us, row.end_us, row.rate_bps)
-                known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
-                wished = wished.with_purchase(row.circuit, known)
+                kept[row.circuit][row.name] = Purchase(row.name, period, PurchaseState(row.state), row.reason)
+        return kept
+
+    def _go_on(self, wished: Wished) -> None:
+        """Go on from what was read; under the lock."""
+        state = self._state
+        wished.ledger.go_by(state.site.network)
         state.put(wished=wished, reported=replace(state.reported, database_error=""))
         state.replan()
         state.changed.notify_all()

@@ -125,3 +125,10 @@ def first_counts(flows: Iterable[FlowId], before: Mapping[FlowId, Delivered]) ->
 def without_last_counts(delivered: tuple[Delivered, ...]) -> tuple[Delivered, ...]:
     """Return the counts of an announcement whose last ones will not come: what was not told before is not known."""
     return tuple(one if one.is_last else replace(one, is_last=True, is_least=True) for one in delivered)
+
+
+def with_further_counts(saved: tuple[Delivered, ...], here: tuple[Delivered, ...]) -> tuple[Delivered, ...]:
+    """Return what was delivered by what is saved, and by what was counted here if that is more and may yet grow."""
+    by_flow = {one.flow: one for one in here}
+    both = ((one, by_flow.get(one.flow, one)) for one in saved)
+    return tuple(b if not a.is_last and b.payload_bytes > a.payload_bytes else a for a, b in both)

@@ -1,7 +1,7 @@
 """What becomes due when. Pure."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _FEW = 64
 
@@ -34,6 +34,11 @@ class Due:
         while self._heap and self._heap[0][1] in self._dropped:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
+
+    def skip(self, now_us: int, needs_nothing: Callable[[str, int], bool]) -> None:
+        """Pass over what is due by now, the earliest first, as long as nothing need be done then."""
+        while (next_us := self.next_us()) is not None and next_us <= now_us and needs_nothing(self._heap[0][1], now_us):
+            heapq.heappop(self._heap)
 
     def until(self, now_us: int) -> Iterator[str]:
         """Yield, once, what is due by now, the earliest first, and what is added meanwhile."""

@@ -13,6 +13,7 @@ from controller.plan.deliveries import (
     first_counts,
     total_bytes,
     with_count,
+    with_further_counts,
     without_last_counts,
 )
 from controller.plan.keys import FlowId
@@ -201,6 +202,26 @@ class Ended:
         """Take in the keys that were saved, and the highest number of an announcement that has ended."""
         self._used = {one.key: one for one in used}
         self.last_sequence = last_sequence
+
+    def follow(self, saved: Iterable[EndedAnnouncement], counted: Mapping[int, Announcement], now_us: int) -> None:
+        """Take in those that have ended by another controller; what hosts have counted here goes on if it is more.
+
+        Args:
+            saved: they, as that one has saved them.
+            counted: by number, those in the plan here until now.
+            now_us: Unix time.
+        """
+        for one in saved:
+            known, number = one.announcement, one.announcement.sequence
+            ours = counted.get(number, self.lately[number].announcement if number in self.lately else known)
+            self.unsaved.drop(number)
+            self.lately[number] = one
+            self._uses(one)
+            self.last_sequence = max(self.last_sequence, number)
+            delivered = with_further_counts(known.delivered, ours.delivered)
+            if delivered != known.delivered:
+                self._put(replace(one, announcement=known.with_delivered(delivered)))
+        self.forget_old(now_us)
 
     def withdraw(self) -> dict[int, Announcement]:
         """Take back what was decided and is not saved; return those that have not ended then, as they are counted."""

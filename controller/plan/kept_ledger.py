@@ -1,7 +1,7 @@
 """The ledger, and what of it is saved: parts to be saved, decisions that were not, and what the clock did meanwhile."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -54,20 +54,94 @@ class KeptLedger(Ledger):
         A reservation over a link that the network no longer has is failed, which is a change to be saved.
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
-            self._sequence = max(self._sequence, known.sequence)
-            if known.state in ENDED or self._has(*known.paths):
-                self._place(known)
-            else:
-                gone = "its path is not in the network any more"
-                self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
+            self._restore_one(known, now_us)
         self._sequence = max(self._sequence, self.ended.last_sequence)
-        for announcement in announcements:
-            self._sequence = max(self._sequence, announcement.sequence)
-            if self._has(*(flow.path for flow in announcement.flows)):
-                self._enter(announcement)
+        for announcement in sorted(announcements, key=lambda a: a.sequence):
+            self._restore_announcement(announcement, now_us)
+
+    def _restore_one(self, known: Reservation, now_us: int) -> None:
+        self._sequence = max(self._sequence, known.sequence)
+        if known.state in ENDED or self._has(*known.paths):
+            self._place(known)
+        else:
+            gone = "its path is not in the network any more"
+            self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
+
+    def _restore_announcement(self, announcement: Announcement, now_us: int) -> None:
+        self._sequence = max(self._sequence, announcement.sequence)
+        if self._has(*(flow.path for flow in announcement.flows)):
+            self._enter(announcement)
+        else:
+            self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
+            self.ended.add(announcement, Ending.LAPSED, now_us)
+
+    def follow(
+        self,
+        reservations: Iterable[Reservation],
+        announcements: Mapping[str, Announcement | None],
+        ended: Sequence[EndedAnnouncement],
+        now_us: int,
+    ) -> bool:
+        """Take in what another controller has saved since; return whether that can be done, or all is to be read anew.
+
+        The ledger is then as :meth:`restore` and :meth:`go_on_from` would make one of all that is saved.
+
+        Args:
+            reservations: those that have changed, also those that have ended.
+            announcements: by name, those that have changed; None for one that is not in the plan any more.
+            ended: those that have ended, or whose last counts have come.
+            now_us: Unix time.
+        """
+        by_name = {known.reservation_id: known for known in reservations}
+        if any(name in self._unsaved for name in by_name):
+            return False
+        drawing = {name for name, known in self.announcements.items() if known.pool in by_name}
+        touched = sorted(drawing | announcements.keys())
+        earlier = {name: self.announcements.pop(name) for name in touched if name in self.announcements}
+        for known in earlier.values():
+            self._cancel(known)
+        self.ended.follow(ended, {known.sequence: known for known in earlier.values()}, now_us)
+        self._sequence = max(self._sequence, self.ended.last_sequence)
+        for reservation in sorted(by_name.values(), key=lambda r: r.sequence):
+            self._restore_one(reservation, now_us)
+            if reservation.state in ENDED:
+                self._leaves(reservation)
+        for name in touched:
+            if name in announcements:
+                self._follow_announcement(name, announcements[name], earlier.get(name), now_us)
             else:
-                self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
-                self.ended.add(announcement, Ending.LAPSED, now_us)
+                self._restore_announcement(earlier[name], now_us)
+        self._put_in_order()
+        self._due.skip(now_us, self._needs_nothing)
+        self.moves += 1
+        return True
+
+    def _follow_announcement(
+        self, name: str, known: Announcement | None, earlier: Announcement | None, now_us: int
+    ) -> None:
+        was_unsaved = name in self._unsaved_announcements
+        self._unsaved_announcements.drop(name)
+        if known is not None:
+            self._restore_announcement(known, now_us)
+            if earlier is not None and earlier.sequence == known.sequence and name in self.announcements:
+                self._count_on(name, known, earlier, unsaved=was_unsaved)
+
+    def _put_in_order(self) -> None:
+        """Have the announcements as they were made: of promises that are one flow in the plan, the first names it."""
+        in_order = sorted(self.announcements.items(), key=lambda item: item[1].sequence)
+        self.announcements.clear()
+        self.announcements.update(in_order)
+
+    def _count_on(self, name: str, saved: Announcement, counted: Announcement, *, unsaved: bool) -> None:
+        """Go on with what hosts have counted of an announcement that was entered as it is saved."""
+        self.announcements[name] = _as_counted(self.announcements[name], counted)
+        if unsaved:
+            self._unsaved_announcements.put(name, saved, self.announcements[name])
+
+    def _needs_nothing(self, name: str, now_us: int) -> bool:
+        """Return whether nothing need be done by the time of its name: who leads has done it, or will not."""
+        known = self.announcements.get(name)
+        return name not in self.reservations and (known is None or known.lapses_us > now_us)
 
     def _has(self, *paths: tuple[str, ...]) -> bool:
         return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
@@ -181,9 +255,7 @@ class KeptLedger(Ledger):
         for name, known in tuple(self.announcements.items()):
             theirs = earlier.announcements.get(name)
             if theirs is not None and theirs.sequence == known.sequence:
-                self.announcements[name] = _as_counted(known, theirs)
-                if name in unsaved:
-                    self._unsaved_announcements.put(name, known, self.announcements[name])
+                self._count_on(name, known, theirs, unsaved=name in unsaved)
             elif known.sequence in lapsed:
                 self.announcements[name] = _as_counted(known, lapsed[known.sequence].announcement)
                 self.forget(name, lapsed[known.sequence].ended_us, Ending.LAPSED)

@@ -67,6 +67,11 @@ class Unsaved(Generic[K, V]):
         """Return whether something of this name is not saved as it is now."""
         return name in self._saved
 
+    def drop(self, name: K) -> None:
+        """Forget that something has changed."""
+        for known in (self._fresh, self._before, self._saved, self._last, self._decided):
+            known.pop(name, None)
+
     def undecided(self) -> dict[K, V | None]:
         """Return, of all that has decisions which are not saved yet, what is saved."""
         return {name: self._saved[name] for name in self._decided}

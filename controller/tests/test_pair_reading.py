@@ -34,10 +34,10 @@ def pair(tmp_path):
 
 @pytest.fixture
 def reads(pair, monkeypatch):
-    """How often the second one has read its books anew."""
+    """How often the second one has read its books."""
     saves, found = pair[1].use_cases.saves, []
-    real = saves.read_anew
-    monkeypatch.setattr(saves, "read_anew", lambda: (found.append("read"), real())[1])
+    real = saves.follow
+    monkeypatch.setattr(saves, "follow", lambda: (found.append("read"), real())[1])
     return found
 
 

@@ -13,7 +13,7 @@ from controller.saves import Saves
 from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
 
-SHARE = 4  # reading the books anew may take one in so many parts of the time of who stands by
+SHARE = 4  # reading may take one in so many parts of the time of who stands by
 
 _log = structlog.get_logger()
 
@@ -82,12 +82,12 @@ class Pair:
                 self._leadership.led.wait(wait_s)
 
     def _look(self) -> None:
-        """Read the books anew if the leader has written anything since; under ``_reading``."""
+        """Read what the leader has written since, if anything; under ``_reading``."""
         at_us, seen = self._leadership.seen_us, self._leadership.seen  # in this order: what is seen is no older
         if seen is None or self._has_all:
             return
         if seen.saves is None or seen.saves not in {self._seen, self._read}:
-            saves = self._saves.read_anew()
+            saves = self._saves.follow()
             self._seen, self._read = (-1, -1) if seen.saves is None else (seen.saves, saves)
         if seen.saves is not None:
             self._current_us = at_us
@@ -103,7 +103,7 @@ class Pair:
         with self._reading:
             self._has_all = True
             if self._database.saves != self._read:
-                self._saves.read_anew()
+                self._saves.follow()
         self._state.lead(term)
         for follower in followers:
             follower.lead(term)

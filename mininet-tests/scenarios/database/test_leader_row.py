@@ -5,11 +5,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import psycopg
 import pytest
 
-from controller.database import Database, DatabaseFailed, DatabaseTaken
+from controller.database import Database, DatabaseFailed, DatabaseTaken, changed_since
 from controller.database.leader_row import LeaderRow, SeenLeader
 from controller.plan.leading import TTL_US, PairStanding
 from controller.state.clock import elapsed_us
@@ -284,14 +285,18 @@ def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url)
     done(database, of(reservation(1)))
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
     assert rows[1].look().saves == database.saves
+    point = reading.load().until
+    done(database, of(reservation(2)))
+    found = reading.asked(partial(changed_since, since=point))
+    assert ([one.reservation_id for one in found.reservations], found.until.saves) == (["r2"], database.saves)
     with pytest.raises(DatabaseFailed, match="stands by"):
-        done(reading, of(reservation(2)))
+        done(reading, of(reservation(3)))
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
             "AND application_name LIKE 'headway, process%' AND pid <> pg_backend_pid()"
         )
-    assert [one.reservation_id for one in reading.load().reservations] == ["r1"]  # by a new connection
+    assert [one.reservation_id for one in reading.load().reservations] == ["r1", "r2"]  # by a new connection
     reading.close()
     database.close()
 
