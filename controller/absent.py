@@ -11,6 +11,11 @@ FOR_TERMINALS = ("pygments", "rich")
 FOR_URIS = "rfc3986"
 """What oslo.config, which os-ken loads, looks at URIs with: a twentieth of a start for its regular expressions."""
 
+FOR_PACKETS = "os_ken.lib.packet.packet"
+"""What os-ken's OpenFlow imports and does not use: it looks through all protocols that os-ken can take apart."""
+FOR_OLD_MODELS = "pydantic.v1"
+"""What FastAPI asks of each parameter whether it is a model of: we have none."""
+
 
 @contextlib.contextmanager
 def absent(*packages: str) -> Iterator[None]:

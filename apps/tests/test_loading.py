@@ -35,19 +35,35 @@ def test_a_controller_loads_neither_the_calendar_nor_postgresql_nor_migrations_b
 LOADED = """
 import sys
 import apps.main
-from controller.absent import FOR_TERMINALS, FOR_URIS, absent, put_off
+from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off
 put_off(FOR_URIS)
+put_off(FOR_PACKETS)
 with apps.main.loading(), absent(*FOR_TERMINALS):
     import apps.controller
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
-print(sorted({'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'} & {*sys.modules}))
+loaded = {'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'} & {*sys.modules}
+print(sorted(loaded), 'Packet' in vars(sys.modules[FOR_PACKETS]))
 """
 
 
 def test_a_controller_loads_nothing_that_others_only_look_for():
     shown = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
-    assert shown.stdout == "[]\n"
+    assert shown.stdout == "[] False\n"
+
+
+ANSWERS = """
+import sys
+from controller.northbound.tests.site import api_of
+from controller.tests.fakes import FakeSite
+api_of(FakeSite())
+print('pydantic.v1' in sys.modules)
+"""
+
+
+def test_the_api_is_made_without_the_models_of_the_first_pydantic():
+    shown = subprocess.run([sys.executable, "-c", ANSWERS], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "False"
 
 
 def test_what_is_missing_for_a_while_is_there_again_and_what_was_loaded_stays(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from controller.absent import FOR_OLD_MODELS, absent
 from controller.database import DatabaseFailed
 from controller.database.text import without_paths
 from controller.errors import NotAllowed, NotKnown, NotYours, Outdated, Taken, Unconditional
@@ -84,8 +85,9 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         Metrics(registry).routes(),
     )
     app = _empty()
-    for part in (*parts, Manual(), shown):
-        part.add_to(app.router)  # itself: at each request FastAPI would look through one that is included twice
+    with absent(FOR_OLD_MODELS):
+        for part in (*parts, Manual(), shown):
+            part.add_to(app.router)  # itself: at each request FastAPI would look through one that is included twice
     app.add_middleware(SmallBodies)
     known = _known(decisions)
     app.add_middleware(Quick, hold=reservations.hold, commit=reservations.commit, errors=STATUS, problem_of=known)
