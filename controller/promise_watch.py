@@ -41,12 +41,11 @@ class PromiseWatch:
             return  # the plan has yet to follow, and then it is looked at again
         known = state.wished.ledger.announcements
         self._look_at_overdue()
-        waited_for = yet_to_call(state.site, state.value, now.elapsed_us)
-        late = {
-            name: one
-            for name, one in late_promises(state.site, state.value, now).items()
-            if waited_for.isdisjoint(flow.machine for flow in known[name].flows)
-        }
+        late = late_promises(state.site, state.value, now)
+        if late:
+            waited_for = yet_to_call(state.site, state.value, now.elapsed_us)
+            machines = {name: {flow.machine for flow in known[name].flows} for name in late}
+            late = {name: one for name, one in late.items() if waited_for.isdisjoint(machines[name])}
         for name in sorted(late.keys() - self._late):
             self._tell_late(name, late[name])
         for name in sorted((self._late - late.keys()) & known.keys()):

@@ -1,15 +1,15 @@
 """The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from operator import attrgetter, is_not
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import ref
 
 from controller.plan.called import Called, called_in
+from controller.plan.differences import differing_keys
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
 from controller.plan.shares import class_shares
@@ -178,6 +178,7 @@ class LinkPlan:
     classes: dict[FlowClass, ClassLimits]
 
 
+T = TypeVar("T")
 COMPARED = 8  # other plans of which is kept how a plan differs from them
 _NAME = attrgetter("flow.name")
 
@@ -185,13 +186,13 @@ _NAME = attrgetter("flow.name")
 def by_host(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
     """Return entries by their sending hosts, those of each in their order."""
     hosts = [one.flow.interface_of or one.flow.host for one in entries]  # as ``machine`` is, without a call for each
-    found: dict[str, tuple[Entry, ...]] = dict(zip(hosts, zip(entries, strict=True), strict=True))
+    alone = [*zip(entries)]
+    found: dict[str, tuple[Entry, ...]] = dict(zip(hosts, alone, strict=True))
     if len(found) < len(hosts):  # most hosts have one, and are done
-        several = {host for host, count in Counter(hosts).items() if count > 1}
+        several = {*compress(hosts, map(is_not, alone, map(found.get, hosts)))}
         lists: dict[str, list[Entry]] = {host: [] for host in several}
-        for host, one in zip(hosts, entries, strict=True):
-            if host in several:
-                lists[host].append(one)
+        for host, one in compress(zip(hosts, entries, strict=True), map(several.__contains__, hosts)):
+            lists[host].append(one)
         found.update((host, tuple(of_host)) for host, of_host in lists.items())
     return found
 
@@ -224,19 +225,23 @@ class Plan:
 
     def apart(self, other: "Plan") -> list[Entry]:
         """Return the entries that another plan does not have as the very same values."""
-        if self.entries is other.entries:
-            return []
-        for plan, found in self._apart:  # the same two are compared in each look
-            if plan() is other:
-                return found
-        found = [self.entries[place] for place in self.places_apart(other)]
-        self._apart.append((ref(other), found))
-        del self._apart[:-COMPARED]
-        return found
+        return [self.entries[place] for place in self.places_apart(other)]
 
     def places_apart(self, other: "Plan") -> list[int]:
         """Return where these stand among the entries."""
-        return [*compress(range(len(self.entries)), map(is_not, self.entries, map(other._own.get, self._names)))]
+        return [] if self.entries is other.entries else _kept(self._apart, other, self._places_apart)
+
+    def hops_apart(self, other: "Plan") -> list[Hop]:
+        """Return the links for which this plan and another do not have the very same value."""
+        return [] if self.links is other.links else _kept(self._hops_apart, other, self._find_hops_apart)
+
+    def _places_apart(self, other: "Plan") -> list[int]:
+        is_same_order = bool(other._own) and self._names == other._names  # as mostly
+        theirs: Iterable[Entry | None] = other.entries if is_same_order else map(other._own.get, self._names)
+        return [*compress(range(len(self.entries)), map(is_not, self.entries, theirs))]
+
+    def _find_hops_apart(self, other: "Plan") -> list[Hop]:
+        return differing_keys(self.links, other.links)
 
     def not_among(self, other: "Plan") -> list[Entry]:
         """Return the same; of two entries of a name the last one alone is among those of a plan."""
@@ -283,8 +288,13 @@ class Plan:
         return {name: place for place, name in enumerate(self._latest)}
 
     @cached_property
-    def _apart(self) -> list[tuple["ref[Plan]", list[Entry]]]:
-        """What was found of the last other plans."""
+    def _apart(self) -> list[tuple["ref[Plan]", list[int]]]:
+        """What was found of the last other plans: entries, by their places."""
+        return []
+
+    @cached_property
+    def _hops_apart(self) -> list[tuple["ref[Plan]", list[Hop]]]:
+        """The same, of links."""
         return []
 
     @cached_property
@@ -296,6 +306,17 @@ class Plan:
     def _by_host(self) -> dict[str, tuple[Entry, ...]]:
         """The entries by sending host: each asks for its own, and all of them after each change."""
         return by_host(self.entries)
+
+
+def _kept(known: list[tuple["ref[Plan]", list[T]]], other: Plan, find: Callable[[Plan], list[T]]) -> list[T]:
+    """Return how a plan differs from another; what was found is kept, as the same two are compared in each look."""
+    for plan, found in known:
+        if plan() is other:
+            return found
+    found = find(other)
+    known.append((ref(other), found))
+    del known[:-COMPARED]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

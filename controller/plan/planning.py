@@ -9,8 +9,10 @@ All else is the very same value as before. The whole plan is the change from no 
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from controller.plan.answers import answered_shares, answers
+from controller.plan.differences import differing_keys
 from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
 from controller.plan.keys import FlowId
 from controller.plan.members import divided
@@ -29,6 +31,7 @@ from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, answers_ppm, conversion, converted_bps
 
+_NAME = attrgetter("name")
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
 
@@ -71,8 +74,8 @@ class _Touched:
 
 def _worked_out(before: Workings, demand: PlanInput, touched: _Touched) -> Workings:
     """Return the workings for another demand."""
-    flows, known = {flow.name: flow for flow in demand.flows}, before.flows
-    come = [flow for name, flow in flows.items() if (old := known.get(name)) is not flow and old != flow]
+    flows, known = dict(zip(map(_NAME, demand.flows), demand.flows, strict=True)), before.flows
+    come = [flows[name] for name in differing_keys(known, flows) if name in flows and known.get(name) != flows[name]]
     gone = [known[name] for name in known.keys() - flows.keys()] + [known[f.name] for f in come if f.name in known]
     made = replace(before, demand=demand, flows=flows)
     if come or gone:
@@ -114,7 +117,10 @@ class _Crossings:
     def by_hop(self) -> ByHop:
         """Return them all, those of a link in the order of their names."""
         own = {hop: dict(sorted(flows.items())) for hop, flows in self._own.items()}
-        return {hop: flows for hop, flows in {**self._by_hop, **own}.items() if flows or hop in self._circuits}
+        found = {**self._by_hop, **own}
+        for hop in [hop for hop, flows in own.items() if not flows and hop not in self._circuits]:
+            del found[hop]
+        return found
 
 
 def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touched: _Touched) -> Workings:

@@ -8,6 +8,7 @@ with its code point (docs/decisions/0019). Promises for the same connections are
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -30,17 +31,16 @@ def told_apart(flows: Iterable[Flow], policy: Policy) -> tuple[Flow, ...]:
     has promised is not counted on this one, so that the sum of floors is never above what was booked there.
     """
     flows = [*flows]
-    counts = Counter(map(_PAIR, flows))
+    pairs = [*map(_PAIR, flows)]
+    several = {pair for pair, count in Counter(pairs).items() if count > 1}
     by_pair: dict[tuple[str, str], dict[tuple[FlowClass, Selector], list[Flow]]] = {}
-    for flow in flows if len(counts) < len(flows) else ():
-        if counts[pair := (flow.host, flow.target)] > 1:
-            by_pair.setdefault(pair, {}).setdefault((flow.flow_class, flow.selector), []).append(flow)
+    for pair, flow in compress(zip(pairs, flows, strict=True), map(several.__contains__, pairs)):
+        by_pair.setdefault(pair, {}).setdefault((flow.flow_class, flow.selector), []).append(flow)
     told: list[Flow] = []
-    for flow in flows:
-        pair = flow.host, flow.target
+    for pair, flow in zip(pairs, flows, strict=True):
         if pair in by_pair:
             told += _marked([_one_flow(members) for members in by_pair.pop(pair).values()], policy)
-        elif counts[pair] == 1:  # as nearly all
+        elif pair not in several:  # as nearly all
             told += (flow,) if flow.selector is THE_REST else _marked([flow], policy)
     return tuple(told)
 

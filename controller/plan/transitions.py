@@ -12,6 +12,7 @@ whether the wanted plan has changed meanwhile.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import is_
 
 from controller.plan.differences import differing_keys
 from controller.plan.failover import carried, is_dead, turned
@@ -71,7 +72,7 @@ class Change:
 
 
 def next_step(now: InForce, lesser: Plan, desired: Plan, *, is_within: bool) -> Step:
-    """Return the step that is safe now and leads to the plan that is wanted.
+    """Return the step that is safe now and leads to the plan that is wanted, whose meters are not in force yet.
 
     ``lesser`` is between the meters' plan and that one (:func:`lesser_of`); ``is_within``: no host may be acting on
     more than it.
@@ -83,8 +84,6 @@ def next_step(now: InForce, lesser: Plan, desired: Plan, *, is_within: bool) -> 
     A flow that leaves a circuit which goes on keeps its queue there until the rules, which come with the meters, have
     turned it over; those that stay there grow after that.
     """
-    if now.meters.epoch == desired.epoch:
-        return Step(Stage.HOSTS, desired)
     if not is_within:
         return Step(Stage.HOSTS, lesser)
     via = _via(now, lesser, desired)
@@ -175,7 +174,11 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
         entries[place] = None if then is None else _lesser(entry, then)
     moving, links = carried(old, new), dict(old.links)
     for name in _changed(old, new):
-        links[name] = _lesser_meters(links[name], new.links[name], [e for e in moving if name in e.flow.links])
+        lesser = _lesser_meters(links[name], new.links[name], [e for e in moving if name in e.flow.links])
+        links[name] = old.links[name] if lesser == old.links[name] else lesser
+    is_same = not moving and all(map(is_, entries, old.entries)) and all(map(is_, links.values(), old.links.values()))
+    if is_same and old.epoch == new.epoch - 1:  # nothing but the next step's start: all that was found of it stays
+        return old
     whole = (*(e for e in entries if e is not None), *moving) if old.apart(new) else old.entries
     return replace(old, epoch=new.epoch - 1, links=links, entries=whole)
 
@@ -276,7 +279,7 @@ def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -
 
 def _changed(old: Plan, new: Plan) -> list[Hop]:
     """Return the links of a plan for which another one has other values."""
-    return [name for name in differing_keys(old.links, new.links) if name in old.links]
+    return [name for name in old.hops_apart(new) if name in old.links]
 
 
 def _same_queues(old: Plan, new: Plan) -> bool:

@@ -128,7 +128,7 @@ def plan_input(
     demand = wished.ledger.demand(site.standing, now_us, lambda known: _flow(site, wished, known, down, now_us))
     bought = {
         Hop(tail, head): wished.bought_bps(link.circuit, now_us)
-        for tail, head, link in site.network.circuit_links
+        for tail, head, link in (site.network.circuit_links if wished.purchases else ())
         if link.circuit and link.circuit in wished.purchases
     }
     flows = tuple(

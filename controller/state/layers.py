@@ -1,6 +1,6 @@
 """What each layer lets through at this moment. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -88,7 +88,9 @@ def link_layers(site: Site, state: SiteState, elapsed_us: int, now: Acts, before
         for hop in differing
         if (link := plan.links.get(hop)) is not None
     }
-    by_link = _each(plan.links, {**before.by_link, **changed})
+    by_link: Mapping[Hop, Layers] = {**before.by_link, **changed}
+    if by_link.keys() != plan.links.keys():
+        by_link = {hop: by_link[hop] for hop in plan.links}
     broken = {hop: found for hop, found in before.violations.items() if hop not in differing and hop in plan.links}
     for one in violations(changed):
         broken[one.link] = (*broken.get(one.link, ()), one)
@@ -101,11 +103,6 @@ def _links(plan: Plan | None) -> Mapping[Hop, LinkPlan]:
 
 def _bps(hosts_bps: Mapping[Hop, Mapping[FlowClass, int]] | None, hop: Hop) -> Mapping[FlowClass, int] | None:
     return None if hosts_bps is None else hosts_bps.get(hop, NO_BPS)
-
-
-def _each(hops: Iterable[Hop], by_link: dict[Hop, Layers]) -> Mapping[Hop, Layers]:
-    """Return the layers of links in their order, and of no others."""
-    return {hop: by_link[hop] for hop in hops}
 
 
 def _on_link(

@@ -13,4 +13,4 @@ def yet_to_call(site: Site, state: SiteState, elapsed_us: int) -> frozenset[str]
     wiring, hosts = state.reported.wiring, state.reported.hosts
     known = wiring.ports.keys() | wiring.gone
     switches = {switch.name for switch in site.network.switches if switch.dpid not in known}
-    return frozenset(switches | {name for name, host in hosts.items() if not host.connected and not host.since_us})
+    return frozenset(switches | {name for name in hosts.away if not hosts[name].since_us})

@@ -60,8 +60,11 @@ class Situation:
         meters, queues, plan = self.installed.meters, self.installed.queues, self.desired.plan
         if meters is None or queues is None:
             return next_of_first(self.progress.first, plan)
-        held, lesser = self.acts.by_host, self.kept.lesser(meters, plan)
-        step = next_step(InForce(meters, queues), lesser, plan, is_within=self.kept.is_within(held, lesser, "between"))
+        held, step = self.acts.by_host, Step(Stage.HOSTS, plan)
+        if meters.epoch != plan.epoch:
+            lesser = self.kept.lesser(meters, plan)
+            is_within = self.kept.is_within(held, lesser, "between")
+            step = next_step(InForce(meters, queues), lesser, plan, is_within=is_within)
         if step.stage is not Stage.HOSTS:
             return step
         if self.reported.unknown_until_us(self.elapsed_us) is None and self.kept.is_within(held, meters, "in force"):
