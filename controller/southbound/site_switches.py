@@ -3,53 +3,36 @@
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from operator import is_
 
+from controller.plan.differences import differing_keys
 from controller.plan.faults import OPEN, Closed, PlaceFault
-from controller.plan.plan import LinkPlan, Plan
-from controller.plan.wiring import SeenPorts, with_port_numbers
+from controller.plan.plan import Plan
+from controller.plan.wiring import with_port_numbers
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
-from controller.southbound.openflow.circuit_ports import circuit_ports
+from controller.southbound.openflow.connection import Confirmed
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.plan_aggregates import NO_PLAN, PlanAggregates, plan_aggregates
 from controller.southbound.openflow.rules import make_ready
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.switch_book import SwitchBook
 from controller.southbound.ovsdb.desired_queues import kept_open_bps, link_queues
-from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from topology.network import Hop, Network, Switch
 
-_NONE: Mapping[object, object] = {}
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 READY_AFTER_S = 1.0  # a transition takes less, and is not to share its time
 
 
 @dataclass(frozen=True, slots=True)
 class _Brought:
-    """What a switch has confirmed last, and of what it was made: a plan that has the very same needs no look at it."""
+    """What a switch has confirmed last, and the numbers of its senders' meters in that."""
 
-    down: frozenset[str]
-    ports: SeenPorts
-    begun: object
-    crossing: object
+    confirmed: Confirmed
     numbers: object
-    links: tuple[LinkPlan, ...]
-    state: SwitchState
-
-
-@dataclass(frozen=True, slots=True)
-class _PortBrought:
-    """The queues that a port has confirmed last, and of what they were made."""
-
-    link: LinkPlan
-    least_bps: int
-    queues: PortQueues
 
 
 class SiteSwitches:
@@ -75,18 +58,17 @@ class SiteSwitches:
         self._writers = writers
         known = numbers or MeterNumbers()
         self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
-        self._brought: dict[str, _Brought] = {}
+        self._brought: dict[str, _Brought] = {}  # of switches that hold what is their own of the latest plan
+        self._latest = NO_PLAN
         self._numbers = known
-        self._leaving: dict[str, tuple[Hop, ...]] = {
-            switch.name: tuple(Hop(switch.name, head) for head, _ in circuit_ports(site.network, switch.name))
-            for switch in site.network.switches
-        }
         self._ready: dict[str, tuple[Network, frozenset[str]]] = {}  # each switch's has one writer at a time
-        self._aggregates, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
+        self._aggregates = NO_PLAN
+        self._looking = threading.Lock()  # guards this and what is brought: a fault is mended by another thread
         self._ports = {
             Hop(tail, head): link for tail, head, link in site.network.circuit_links if site.network.is_ours(tail)
         }
-        self._queues: dict[Hop, _PortBrought] = {}  # confirmed last; each value is whole, a lost one is made anew
+        self._latest_queues = NO_PLAN.plan
+        self._unlike_queues = {*self._ports}  # ports that may have other queues than those of this plan
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
@@ -95,33 +77,39 @@ class SiteSwitches:
         With ``no_higher`` meters that are below it are left; those of ports of which nothing is sure are in any case.
         """
         aggregates, every = self._aggregates_of(plan), no_higher or bool(shut.unsure)
+        unlike = self._unlike(plan, aggregates)
         others = [
             switch
             for switch in self._site.network.switches
-            if switch.name not in shut.switches and (every or not self._has(switch, plan, aggregates))
+            if (every or switch.name in unlike) and switch.name not in shut.switches
         ]
         found = self._pool.map(
             lambda switch: self._put_meters(switch, plan, aggregates, shut, no_higher=no_higher), others
         )
         return tuple(chain.from_iterable(found))
 
-    def _has(self, switch: Switch, plan: Plan, aggregates: PlanAggregates) -> bool:
-        """Return whether a switch holds a plan already, without asking it: what is its own of that is as it was."""
-        known, name, links = self._brought.get(switch.name), switch.name, plan.links
-        return (
-            known is not None
-            and known.begun is aggregates.begun.get(name, _NONE)
-            and known.crossing is aggregates.crossing.get(name, _NONE)
-            and known.numbers is self._numbers.latest(name)
-            and all(map(is_, known.links, map(links.__getitem__, self._leaving[name])))
-            and known.down == plan.down
-            and self._sessions.has(switch.dpid, known.ports, known.state)
-        )
+    def _unlike(self, plan: Plan, aggregates: PlanAggregates) -> set[str]:
+        """Return the switches that may not hold a plan; the others hold all that is their own of it.
+
+        No switch is asked. One for which nothing of the plan is another value than in the latest one holds it already.
+        """
+        had, brought = self._latest, self._brought
+        with self._looking:
+            differing = {hop.tail for hop in had.plan.hops_apart(plan)}
+            differing.update(differing_keys(had.begun, aggregates.begun))
+            differing.update(differing_keys(had.crossing, aggregates.crossing))
+            for name in brought.keys() & (self._books if had.plan.down != plan.down else differing):
+                del brought[name]
+            self._latest = replace(aggregates, plan=plan)
+            lost = self._sessions.unlike({name: one.confirmed for name, one in brought.items()})
+            renumbered = {name for name, one in brought.items() if one.numbers is not self._numbers.latest(name)}
+            return (self._books.keys() - brought.keys()) | lost | renumbered
 
     def _put_meters(
         self, switch: Switch, plan: Plan, aggregates: PlanAggregates, shut: Closed, *, no_higher: bool
     ) -> tuple[PlaceFault, ...]:
-        self._brought.pop(switch.name, None)
+        with self._looking:
+            self._brought.pop(switch.name, None)
         try:
             ports = self._sessions.ports(switch.dpid, TIMEOUT_S)
             network = with_port_numbers(self._site.network, switch.name, ports)
@@ -131,17 +119,10 @@ class SiteSwitches:
             if not is_whole:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
-            if is_whole:
-                name = switch.name
-                self._brought[name] = _Brought(
-                    plan.down,
-                    ports,
-                    aggregates.begun.get(name, _NONE),
-                    aggregates.crossing.get(name, _NONE),
-                    self._numbers.latest(name),
-                    tuple(plan.links[hop] for hop in self._leaving[name]),
-                    state,
-                )
+            brought = _Brought(Confirmed(switch.dpid, ports, state), self._numbers.latest(switch.name))
+            with self._looking:
+                if is_whole and plan is self._latest.plan:  # what is mended may be brought to another
+                    self._brought[switch.name] = brought
             self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
             gone = isinstance(error, SwitchGone)
@@ -169,30 +150,30 @@ class SiteSwitches:
 
         Ports that have confirmed these very queues are left out, unless they may have lost them (``in_doubt``).
         """
-        if in_doubt:
-            self._queues.clear()
-        return self._put_queues(plan, [hop for hop in self._ports if hop not in shut.ports])
+        differing = self._latest_queues.hops_apart(plan)
+        if in_doubt or self._latest_queues.down != plan.down:
+            differing = [*self._ports]
+        self._unlike_queues.update(hop for hop in differing if hop in self._ports)
+        self._latest_queues = plan
+        hops = self._unlike_queues - shut.ports
+        failed = self._put_queues(plan, hops)
+        self._unlike_queues -= hops - {hop for fault in failed for hop in fault.ports}
+        return failed
 
     def _put_queues(self, plan: Plan, hops: Collection[Hop]) -> tuple[PlaceFault, ...]:
-        wanted: dict[QueueWriter, dict[Hop, _PortBrought]] = {}
-        for hop in hops:
-            link, least_bps, known = plan.links[hop], kept_open_bps(self._ports[hop], plan), self._queues.get(hop)
-            if known is None or known.link is not link or known.least_bps != least_bps:
-                one = _PortBrought(link, least_bps, link_queues(link, least_bps))
-                wanted.setdefault(self._writers[hop.tail], {})[hop] = one
-        found = self._pool.map(lambda writer: self._written(writer, wanted[writer]), wanted)
+        wanted: dict[QueueWriter, dict[str, Hop]] = {}
+        for hop in sorted(hops):
+            wanted.setdefault(self._writers[hop.tail], {})[self._ports[hop].port_name] = hop
+        found = self._pool.map(lambda writer: self._written(writer, plan, wanted[writer]), wanted)
         return tuple(chain.from_iterable(found))
 
-    def _written(self, writer: QueueWriter, wanted: Mapping[Hop, _PortBrought]) -> tuple[PlaceFault, ...]:
-        """Write queues to one database; return what failed: the database, or some of its ports."""
-        named = {self._ports[hop].port_name: hop for hop in wanted}
-        for hop in wanted:
-            self._queues.pop(hop, None)
+    def _written(self, writer: QueueWriter, plan: Plan, named: Mapping[str, Hop]) -> tuple[PlaceFault, ...]:
+        """Write queues of named ports to one database; return what failed: the database, or some of its ports."""
+        queues = {n: link_queues(plan.links[hop], kept_open_bps(self._ports[hop], plan)) for n, hop in named.items()}
         try:
-            failed = writer.apply_each({name: wanted[hop].queues for name, hop in named.items()}, TIMEOUT_S)
+            failed = writer.apply_each(queues, TIMEOUT_S)
         except SouthboundError as error:
-            return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(wanted)),)
-        self._queues.update((hop, wanted[hop]) for name, hop in named.items() if name not in failed)
+            return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(named.values())),)
         return tuple(
             PlaceFault(f"port {name} of {named[name].tail}", str(why), ports=frozenset({named[name]}))
             for name, why in failed.items()
@@ -214,6 +195,5 @@ class SiteSwitches:
                 still += failed if switch.name in fault.switches else (fault,) * len(failed)
         if still:
             return still
-        for hop in fault.ports:  # nobody knows what it holds
-            self._queues.pop(hop, None)
+        self._unlike_queues.update(fault.ports)  # nobody knows what they hold
         return self._put_queues(queues, fault.ports)

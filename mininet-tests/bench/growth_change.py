@@ -15,6 +15,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.wiring import SeenPort, SeenPorts, port_links
 from controller.reports import Reports
 from controller.site import Site
+from controller.southbound.openflow.connection import Confirmed
 from controller.southbound.openflow.messages import Message, messages
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.ovsdb.queues import PortQueues
@@ -48,10 +49,9 @@ class TakenSwitches:
         """Return what it holds."""
         return self._held[dpid]
 
-    def has(self, dpid: int, _ports: SeenPorts, state: SwitchState) -> bool:
-        """Return whether it holds the very rules and meters."""
-        held = self._held[dpid]
-        return held.rules is state.rules and held.meters is state.meters and held.groups == state.groups
+    def unlike(self, known: Mapping[str, Confirmed]) -> set[str]:
+        """Return those that hold another state."""
+        return {name for name, one in known.items() if self._held[one.dpid] is not one.state}
 
     def apply(self, dpid: int, desired: SwitchState, _timeout_s: float) -> int:
         """Take what it is told; return how many messages that would be."""

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import structlog
 
+from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.asked_role import AskedRole
@@ -175,8 +176,13 @@ class SwitchConnection:
         )
         return ReadBack(ours, frozenset(rule for rule in rules if not is_ours(rule.cookie)))
 
-    def check_free(self, shown: SwitchState, difference: Sequence[Message], deadline: Deadline) -> None:
+    def check_free(self, gone: Collection[Rule], difference: Sequence[Message], deadline: Deadline) -> None:
         """Refuse to overwrite a rule that is not ours: an ADD would replace it without a word.
+
+        Args:
+            gone: the rules of ours that the switch has, and is not to have any more.
+            difference: what it is to be told.
+            deadline: of the answer.
 
         Raises:
             RuleTaken: one stands where a rule to be put should.
@@ -185,8 +191,8 @@ class SwitchConnection:
         wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
         if not wanted:
             return
-        known = {rule.key for rule in shown.rules}
-        new = [rule for key, rule in wanted.items() if key not in known]
+        replaced = {rule.key for rule in gone}
+        new = [rule for key, rule in wanted.items() if key not in replaced]
         if len(new) > FEW:
             shared = self._shared_tables({rule.table_id for rule in new}, deadline)
             new = [rule for rule in new if rule.table_id in shared]
@@ -251,6 +257,18 @@ class SwitchConnection:
             "switch.refused", dpid=f"{dpid:#018x}", xid=error.xid, error=refused.error_name, refused=str(message)
         )
         raise refused
+
+
+class Confirmed(NamedTuple):
+    """What a switch has confirmed, and the ports that it showed then."""
+
+    dpid: int
+    ports: SeenPorts
+    state: SwitchState
+
+    def is_of(self, connection: SwitchConnection | None) -> bool:
+        """Return whether that is what the connection of a switch has confirmed last, and shows."""
+        return connection is not None and connection.confirmed is self.state and connection.ports == self.ports
 
 
 def address_of(datapath: Any) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from controller.southbound.errors import NotSettable
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS
@@ -14,6 +15,8 @@ from controller.southbound.openflow.state import (
     SwitchState,
     is_ours,
 )
+
+_METER_ID, _GROUP_ID = attrgetter("meter_id"), attrgetter("group_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     deletes: list[Message] = []
     is_other = desired.rules is not installed.rules or desired.groups != installed.groups
     if is_other or old_meters.keys() != new_meters.keys():
-        _check(desired, installed)
         come = desired.rules - installed.rules
+        _check(desired, installed, come)
         kept = {rule.key for rule in come}  # an entry is known by its key: the switch has each once
         old_groups, new_groups = ({group.group_id for group in state.groups} for state in (installed, desired))
         puts = [
@@ -170,16 +173,17 @@ def _ordered(rules: Iterable[Rule]) -> list[Rule]:
     return sorted(rules, key=lambda rule: (-rule.table_id, -rule.priority, repr(rule.match)))
 
 
-def _check(desired: SwitchState, installed: SwitchState) -> None:
-    """Refuse a state that is not ours to set, or that contradicts itself. What is installed does not."""
-    meter_ids = {meter.meter_id for meter in desired.meters}
-    group_ids = {group.group_id for group in desired.groups}
+def _check(desired: SwitchState, installed: SwitchState, come: frozenset[Rule]) -> None:
+    """Refuse a state that is not ours to set, or that contradicts itself. What is installed does not.
+
+    Rules that come are compared with each other, not with all that stay.
+    """
+    meter_ids, group_ids = {*map(_METER_ID, desired.meters)}, {*map(_GROUP_ID, desired.groups)}
     for meter_id in (number for number in meter_ids if number not in METER_IDS):
         raise NotSettable("a desired meter must be one of ours", meter_id)
     for group_id in (number for number in group_ids if number not in GROUP_IDS):
         raise NotSettable("a desired group must be one of ours", group_id)
-    come = desired.rules - installed.rules
-    is_less = {m.meter_id for m in installed.meters} - meter_ids or {g.group_id for g in installed.groups} - group_ids
+    is_less = {*map(_METER_ID, installed.meters)} - meter_ids or {*map(_GROUP_ID, installed.groups)} - group_ids
     for rule in desired.rules if is_less else come:
         if not is_ours(rule.cookie):
             raise NotSettable("a desired rule must have our cookie", rule.cookie)
@@ -191,7 +195,5 @@ def _check(desired: SwitchState, installed: SwitchState) -> None:
         raise NotSettable("two desired meters of one number", repeated)
     if repeated := len(desired.groups) - len(group_ids):
         raise NotSettable("two desired groups of one number", repeated)
-    places = {(rule.table_id, rule.priority) for rule in come}
-    beside = [rule for rule in desired.rules if (rule.table_id, rule.priority) in places]
-    if repeated := len(beside) - len({rule.key for rule in beside}):
+    if repeated := len(come) - len({rule.key for rule in come}):
         raise NotSettable("two desired rules for the same table, priority and match", repeated)

@@ -8,7 +8,7 @@ runs at a time; the service is told of switches in a thread of ours, so it may c
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ import structlog
 from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
-from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection, address_of
+from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection, address_of
 from controller.southbound.openflow.foreign import Ignored, without_ignored
 from controller.southbound.openflow.messages import Barrier, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
@@ -281,19 +281,10 @@ class SwitchSessions:
             connection = self._there(dpid, timeout_s)
             return dict(connection.ports)
 
-    def has(self, dpid: int, ports: SeenPorts, state: SwitchState) -> bool:
-        """Return whether a switch is connected, shows these ports, and has confirmed the very rules and meters last."""
+    def unlike(self, known: Mapping[str, Confirmed]) -> set[str]:
+        """Return those of some switches that are gone, show other ports, or have not confirmed the very state last."""
         with self._lock:
-            connection = self._connections.get(dpid)
-            confirmed = connection.confirmed if connection is not None else None
-            return (
-                connection is not None
-                and confirmed is not None
-                and confirmed.rules is state.rules
-                and confirmed.meters is state.meters
-                and confirmed.groups == state.groups
-                and connection.ports == ports
-            )
+            return {name for name, one in known.items() if not one.is_of(self._connections.get(one.dpid))}
 
     def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> int:
         """Bring a switch to ``desired``; return, once it has confirmed everything, how many messages that took.
@@ -320,7 +311,7 @@ class SwitchSessions:
             connection.limits.known.check(dpid, desired)
             spared = shown.rules - without_ignored(desired, shown, self._ignored).rules if self._ignored else None
             difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
-            connection.check_free(shown, difference, deadline)
+            connection.check_free(shown.rules - desired.rules, difference, deadline)
             if not difference:
                 if not spared and connection.confirmed is shown:
                     connection.confirmed = desired  # the same, and known by identity from now on

@@ -93,4 +93,4 @@ def test_a_switch_that_may_have_lost_its_part_is_looked_at_again():
         datapaths[first.name] = connected(sessions, id=first.dpid)
         assert sent_again() > len(rules)
         sessions._connections[first.dpid].ports = at_port(9, "02:00:00:00:00:09")
-        assert switches._has(first, plan, switches._aggregates_of(plan)) is False
+        assert switches._unlike(plan, switches._aggregates_of(plan)) == {first.name}

@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from controller.plan.faults import OPEN
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import any_network, demands_in
 from controller.site import Site
 from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.site_switches import SiteSwitches
 from mininet_tests.testing.networks import FILES, loaded
 
@@ -19,13 +24,16 @@ class KeptQueues:
 
     def __init__(self):
         self.ports = {}
+        self.held = {}
         self.failing = {}  # by port, why it cannot have them
 
     def apply_each(self, ports, timeout_s):
         """Take queues by port."""
         del timeout_s
+        failed = {name: why for name, why in self.failing.items() if name in ports}
         self.ports |= ports
-        return {name: why for name, why in self.failing.items() if name in ports}
+        self.held |= {name: queues for name, queues in ports.items() if name not in failed}
+        return failed
 
     def taken(self):
         """The ports that were named since this was asked last."""
@@ -78,3 +86,33 @@ def test_a_port_that_could_not_have_its_queues_is_written_again_and_so_is_one_th
     for _ in range(2):
         assert switches.mended(fault, plan, plan) == ()
         assert writers["pt1"].taken() == {"pt-wan"}
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data())
+def test_under_one_plan_after_the_other_every_port_has_its_queues(data):
+    network = data.draw(any_network)
+    plans = [planned(epoch, network, DEFAULT_POLICY, data.draw(demands_in(network))) for epoch in (2, 4)]
+    writers = {switch.name: KeptQueues() for switch in network.switches}
+    sessions = SwitchSessions.__new__(SwitchSessions)
+    switches = SiteSwitches(Site(network, DEFAULT_POLICY, (), 300), sessions, writers)
+    for one in data.draw(st.lists(st.sampled_from(plans), max_size=6)):
+        down = data.draw(st.sets(st.sampled_from([c.name for c in network.circuits]), max_size=1))
+        plan = replace(one, down=frozenset(down))
+        ports = [(switch, name) for switch in network.switches for name in port_queues(network, switch, plan)]
+        failing = data.draw(st.sets(st.sampled_from(ports), max_size=1)) if ports else set()
+        for switch in network.switches:
+            writers[switch.name].failing = {name: "busy" for where, name in failing if where is switch}
+        faults = switches.put_queues(plan, OPEN)
+        for writer in writers.values():
+            writer.failing = {}
+        mended = data.draw(st.booleans())
+        for fault in faults if mended else ():
+            assert switches.mended(fault, plan, plan) == ()
+        unlike = {
+            (switch, name)
+            for switch in network.switches
+            for name, queues in port_queues(network, switch, plan).items()
+            if writers[switch.name].held.get(name) != queues
+        }
+        assert unlike == set() if mended else unlike <= failing
