@@ -12,7 +12,7 @@ FOR_URIS = "rfc3986"
 """What oslo.config, which os-ken loads, looks at URIs with: a twentieth of a start for its regular expressions."""
 
 FOR_PACKETS = "os_ken.lib.packet.packet"
-"""What os-ken's OpenFlow imports and does not use: it looks through all protocols that os-ken can take apart."""
+"""What os-ken's OpenFlow needs for packets that a controller sends; we send none. It looks through all protocols."""
 FOR_OLD_MODELS = "pydantic.v1"
 """What FastAPI asks of each parameter whether it is a model of: we have none."""
 
@@ -36,7 +36,8 @@ def put_off(package: str) -> None:
     stand_in = ModuleType(package)
 
     def looked_at(name: str) -> object:
-        sys.modules.pop(package, None)
+        if sys.modules.get(package) is stand_in:
+            del sys.modules[package]
         return getattr(importlib.import_module(package), name)
 
     stand_in.__getattr__ = looked_at  # type: ignore[method-assign]  # PEP 562

@@ -78,12 +78,14 @@ def test_what_is_missing_for_a_while_is_there_again_and_what_was_loaded_stays(tm
 
 
 def test_what_is_put_off_is_loaded_when_something_in_it_is_looked_at(tmp_path, monkeypatch):
-    (tmp_path / "looked_at_later.py").write_text("import sys\nsys.looked_at = True\nANSWER = 42\n")
+    (tmp_path / "looked_at_later.py").write_text("import sys\nsys.looked_at = [object()]\nANSWER = 42\n")
     monkeypatch.syspath_prepend(tmp_path)
     put_off("looked_at_later")
     later = importlib.import_module("looked_at_later")
     assert not hasattr(sys, "looked_at")
     assert later.ANSWER == 42
-    assert sys.looked_at
+    loaded = sys.looked_at
+    assert later.ANSWER == 42
+    assert sys.looked_at is loaded, "it is loaded once, though who has imported it looks again"
     assert importlib.import_module("looked_at_later") is not later, "whoever imports it from now on has it itself"
     del sys.modules["looked_at_later"], sys.looked_at
