@@ -146,9 +146,10 @@ def follow(name, url, folder):
 @pytest.fixture(autouse=True)
 def _no_logs():
     """The API's process is the command's here, and what it logs is nothing that the command prints."""
+    before = structlog.get_config()
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     yield
-    structlog.reset_defaults()
+    structlog.configure(**before)
 
 
 def test_the_api_answers_what_the_document_says(url, tmp_path):

@@ -310,6 +310,7 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
                 raise BrokenPipeError("nobody reads the log")
             raise structlog.DropEvent
 
+        before = structlog.get_config()
         structlog.configure(processors=[full])
         try:
             assert isinstance(
@@ -318,7 +319,7 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
             with pytest.raises(DatabaseFailed, match="writer has stopped"):
                 self._refused_at_last(database)
         finally:
-            structlog.reset_defaults()
+            structlog.configure(**before)
         with pytest.raises(DatabaseFailed, match="writer has stopped: nobody reads the log"):
             database.load()
 
