@@ -4,7 +4,7 @@ Each lets something happen before and after it acts for a controller, as between
 it may be stopped there for long, or die.
 """
 
-import contextlib
+import functools
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -76,9 +76,12 @@ class SharedDatabase:
         return self._found("SELECT state FROM purchases WHERE name = ?", name)
 
     def _found(self, question: str, value: str) -> str | None:
-        with contextlib.closing(sqlite3.connect(self.path)) as connection:
-            row = connection.execute(question, (value,)).fetchone()
+        row = self._reading.execute(question, (value,)).fetchone()
         return None if row is None else str(row[0])
+
+    @functools.cached_property
+    def _reading(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, check_same_thread=False)  # SQLite serialises them
 
 
 def empty_database(path: Path) -> Path:
