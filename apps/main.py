@@ -35,11 +35,13 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
-    from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off
+    from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off, without_plugins
 
     put_off(FOR_URIS)
     put_off(FOR_PACKETS)
     with loading(), absent(*FOR_TERMINALS):
+        with without_plugins():
+            import networkx as nx  # noqa: F401  it looks for backends, twice
         from apps.configuration import load
         from apps.start_check import hindrances, hindrances_beside
         from controller.errors import ConfigError

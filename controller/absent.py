@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from types import ModuleType
 
 FOR_TERMINALS = ("pygments", "rich")
@@ -27,6 +28,21 @@ def absent(*packages: str) -> Iterator[None]:
     finally:
         for name in missing:
             del sys.modules[name]
+
+
+@contextlib.contextmanager
+def without_plugins() -> Iterator[None]:
+    """Let whoever looks for its plugins while it is imported inside find none.
+
+    It would read a file of every package that is installed. What is installed for us, as providers are, is to be looked
+    for by what is imported outside.
+    """
+    found = metadata.entry_points
+    metadata.entry_points = lambda **_: metadata.EntryPoints()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        metadata.entry_points = found
 
 
 def put_off(package: str) -> None:

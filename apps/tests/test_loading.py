@@ -4,11 +4,12 @@ import gc
 import importlib
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
 from apps.loading import loading
-from controller.absent import absent, put_off
+from controller.absent import absent, put_off, without_plugins
 
 
 def test_nothing_is_collected_while_modules_are_loaded_and_what_they_left_never_again():
@@ -32,24 +33,49 @@ def test_a_controller_loads_neither_the_calendar_nor_postgresql_nor_migrations_b
     assert shown.stdout == "[]\n"
 
 
-LOADED = """
+STARTED = """
 import sys
+files = []
+sys.addaudithook(lambda event, of: files.append(str(of[0])) if event == "open" else None)
+"""
+LOADED = f"""{STARTED}
 import apps.main
-from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off
+from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off, without_plugins
 put_off(FOR_URIS)
 put_off(FOR_PACKETS)
 with apps.main.loading(), absent(*FOR_TERMINALS):
+    with without_plugins():
+        import networkx
     import apps.controller
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
-loaded = {'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'} & {*sys.modules}
-print(sorted(loaded), 'Packet' in vars(sys.modules[FOR_PACKETS]))
+loaded = {{'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'}} & {{*sys.modules}}
+print(sorted(loaded), 'Packet' in vars(sys.modules[FOR_PACKETS]), *[f for f in files if f.endswith('entry_points.txt')])
 """
 
 
 def test_a_controller_loads_nothing_that_others_only_look_for():
     shown = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert shown.stdout == "[] False\n"
+
+
+AGENT = f"""{STARTED}
+from apps.loading import loading
+with loading():
+    from hostagent.agent.daemon import run
+print(*[file for file in files if file.endswith('entry_points.txt')])
+"""
+
+
+def test_an_agent_looks_for_no_plugins():
+    shown = subprocess.run([sys.executable, "-c", AGENT], capture_output=True, text=True, check=True)
+    assert shown.stdout == "\n"
+
+
+def test_who_looks_for_plugins_inside_finds_none_and_outside_what_there_is():
+    with without_plugins():
+        assert not metadata.entry_points(group="console_scripts")
+    assert metadata.entry_points(group="console_scripts")
 
 
 ANSWERS = """
