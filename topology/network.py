@@ -98,6 +98,7 @@ class Network:
         """Begin to find things, or forget what was found while the network had other links."""
         self._framings: dict[tuple[str, ...], Framing] = {}
         self._rtts_us: dict[tuple[str, ...], int] = {}
+        self._circuits_along: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._shortest: ShortestPaths | None = None
         self._circuit_hops_known: dict[str, list[Hop]] | None = None
         self._circuit_links_known: tuple[tuple[str, str, Link], ...] | None = None
@@ -194,6 +195,17 @@ class Network:
             found = ((*hop, self.link(*hop)) for hops_from in self._circuit_hops().values() for hop in hops_from)
             self._circuit_links_known = tuple(found)
         return self._circuit_links_known
+
+    def circuits_along(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the circuits that a path crosses, in order.
+
+        Raises:
+            KeyError: two nodes of the path are not neighbours.
+        """
+        if path not in self._circuits_along:
+            names = (self.link(tail, head).circuit for tail, head in pairwise(path))
+            self._circuits_along[path] = tuple(name for name in names if name is not None)
+        return self._circuits_along[path]
 
     def circuit_links_from(self, tail: str) -> list[tuple[str, Link]]:
         """Return (to, link) of each circuit that leaves a node, in the order they were added."""

@@ -24,3 +24,15 @@ def differing_keys(old: Mapping[K, V], new: Mapping[K, V]) -> list[K]:
         return [*compress(new, map(is_not, old.values(), new.values()))]
     there = [*compress(new, map(is_not, map(old.get, new), new.values()))]
     return [*there, *compress(old, map(not_, map(new.__contains__, old)))]
+
+
+def with_changed(known: Mapping[K, V], changed: Mapping[K, V]) -> dict[K, V]:
+    """Return a mapping with some values changed; without those that are empty now.
+
+    >>> with_changed({"a": (1,), "b": (2,)}, {"b": (), "c": (3,)})
+    {'a': (1,), 'c': (3,)}
+    """
+    found = {**known, **changed}
+    for key in [key for key, value in changed.items() if not value]:
+        del found[key]
+    return found

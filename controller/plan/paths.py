@@ -82,7 +82,7 @@ def _allowed(network: Network, source: str, target: str, constraints: Constraint
 
 def circuits(network: Network, path: Path) -> tuple[str, ...]:
     """Return the names of the circuits a path crosses, in order."""
-    return tuple(name for tail, head in pairwise(path) if (name := network.link(tail, head).circuit) is not None)
+    return network.circuits_along(path)
 
 
 def _satisfies(network: Network, path: Path, constraints: Constraints) -> bool:

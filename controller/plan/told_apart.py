@@ -34,14 +34,17 @@ def told_apart(flows: Iterable[Flow], policy: Policy) -> tuple[Flow, ...]:
     pairs = [*map(_PAIR, flows)]
     several = {pair for pair, count in Counter(pairs).items() if count > 1}
     by_pair: dict[tuple[str, str], dict[tuple[FlowClass, Selector], list[Flow]]] = {}
-    for pair, flow in compress(zip(pairs, flows, strict=True), map(several.__contains__, pairs)):
+    shared = [*map(several.__contains__, pairs)]
+    for pair, flow in compress(zip(pairs, flows, strict=True), shared):
         by_pair.setdefault(pair, {}).setdefault((flow.flow_class, flow.selector), []).append(flow)
     told: list[Flow] = []
-    for pair, flow in zip(pairs, flows, strict=True):
-        if pair in by_pair:
+    for pair, flow, is_shared in zip(pairs, flows, shared, strict=True):
+        if not is_shared and flow.selector is THE_REST:  # as nearly all
+            told.append(flow)
+        elif not is_shared:
+            told += _marked([flow], policy)
+        elif pair in by_pair:
             told += _marked([_one_flow(members) for members in by_pair.pop(pair).values()], policy)
-        elif pair not in several:  # as nearly all
-            told += (flow,) if flow.selector is THE_REST else _marked([flow], policy)
     return tuple(told)
 
 

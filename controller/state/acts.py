@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import is_
 
-from controller.plan.differences import differing_keys
+from controller.plan.differences import differing_keys, with_changed
 from controller.plan.failover import turned
 from controller.plan.plan import Entry, Plan
-from controller.state.reported import HostState, Reported
+from controller.state.reported import NO_LEASES, HostState, Reported
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -44,20 +45,23 @@ def acts(reported: Reported, meters: Plan | None, elapsed_us: int, before: Acts 
         changed.update(dict.fromkeys(meters.hosts_apart(before.meters) if before.meters else before.hosts))
     if not changed:
         return Acts(reported.hosts, meters, before.by_host, before.bps, before.ends_us)
-    by_host, ends_us = dict(before.by_host), dict(before.ends_us)
-    sums = _Sums(before.bps)
+    acting, ends_us = dict[str, tuple[Entry, ...]](), dict(before.ends_us)
     for name in changed:
-        sums.add(by_host.pop(name, ()), -1)
         ends_us.pop(name, None)
-        if name in reported.hosts:
-            leases = reported.hosts[name].leases
-            held = leases.acting(elapsed_us)
-            if held:
-                by_host[name] = now = turned(held, meters) if meters else held
-                sums.add(now, 1)
-            if (at_us := leases.changes_us(elapsed_us)) is not None:
-                ends_us[name] = at_us
-    return Acts(reported.hosts, meters, by_host, sums.by_hop, ends_us)
+        leases = reported.hosts[name].leases if name in reported.hosts else NO_LEASES
+        if (at_us := leases.changes_us(elapsed_us)) is not None:
+            ends_us[name] = at_us
+        held, had = leases.acting(elapsed_us), before.by_host.get(name, ())
+        now = turned(held, meters) if meters else held
+        if len(now) != len(had) or not all(map(is_, now, had)):
+            acting[name] = now
+    if not acting:
+        return Acts(reported.hosts, meters, before.by_host, before.bps, ends_us)
+    sums = _Sums(before.bps)
+    for name, now in acting.items():
+        sums.add(before.by_host.get(name, ()), -1)
+        sums.add(now, 1)
+    return Acts(reported.hosts, meters, with_changed(before.by_host, acting), sums.by_hop, ends_us)
 
 
 class _Sums:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from operator import attrgetter, is_
 
 from controller.plan.clock import Instant
 from controller.plan.deliveries import total_bytes
@@ -22,6 +24,8 @@ from controller.state.reported import NEVER_US, NO_AGENT, Reported
 from controller.state.wished import Wished
 from topology.network import Hop
 from topology.protocol import Tail
+
+_TAIL = attrgetter("tail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ def plan_input(
 def with_tails(site: Site, reported: Reported, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
     """Return flows whose tail is coded where one is wanted and the agents of both ends offer it, and else plain."""
     coded = {name for name, policy in site.policy.classes.items() if policy.tail is Tail.CODED}
-    if not coded and all(flow.tail is Tail.PLAIN for flow in flows):
+    if not coded and all(map(is_, map(_TAIL, flows), repeat(Tail.PLAIN))):
         return flows
     return tuple(
         replace(flow, tail=Tail.CODED if _codes(site, reported, flow) else Tail.PLAIN)

@@ -89,7 +89,7 @@ def link_layers(site: Site, state: SiteState, elapsed_us: int, now: Acts, before
         if (link := plan.links.get(hop)) is not None
     }
     by_link: Mapping[Hop, Layers] = {**before.by_link, **changed}
-    if by_link.keys() != plan.links.keys():
+    if plan.links is not before.links and by_link.keys() != plan.links.keys():
         by_link = {hop: by_link[hop] for hop in plan.links}
     broken = {hop: found for hop, found in before.violations.items() if hop not in differing and hop in plan.links}
     for one in violations(changed):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import members
+from controller.plan import differences, members
 from controller.plan import plan as plan_module
 from controller.plan.invariant import Layers, Violation, violations
 from controller.plan.keys import ClassShare, FlowId
@@ -198,4 +198,4 @@ def test_the_window_follows_the_flows_own_path():
 
 
 def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(plan_module).failed == doctest.testmod(members).failed == 0
+    assert [doctest.testmod(one).failed for one in (plan_module, members, differences)] == [0, 0, 0]
