@@ -72,7 +72,15 @@ def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network
         switch: which.
         seen: the ports that the switch shows.
     """
+    if _knows_all(network, switch):
+        return network
     return _numbered(network, switch, frozenset((port.name, port_no) for port_no, port in seen.items()))
+
+
+@lru_cache(maxsize=1024)  # looked at for each plan
+def _knows_all(network: Network, switch: str) -> bool:
+    """Return whether a network has the numbers of all ports of a switch."""
+    return all(link.port_no for _, link in port_links(network, switch))
 
 
 @lru_cache(maxsize=256)  # the same network for the same ports: rules that are kept are kept by it
@@ -81,8 +89,6 @@ def _numbered(network: Network, switch: str, seen: frozenset[tuple[str, int]]) -
     absent = (link.port_name for _, link in port_links(network, switch) if link.port_name not in number_of)
     number_of |= {name: NOWHERE + n for n, name in enumerate(absent)}
     unknown = [hop for hop, link in port_links(network, switch) if not link.port_no]
-    if not unknown:
-        return network
 
     def changed(hop: Hop, link: Link) -> Link:
         return replace(link, port_no=number_of[link.port_name]) if hop in unknown else link

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from controller.plan.differences import differing_keys
@@ -25,14 +25,6 @@ from topology.network import Hop, Network, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 READY_AFTER_S = 1.0  # a transition takes less, and is not to share its time
-
-
-@dataclass(frozen=True, slots=True)
-class _Brought:
-    """What a switch has confirmed last, and the numbers of its senders' meters in that."""
-
-    confirmed: Confirmed
-    numbers: object
 
 
 class SiteSwitches:
@@ -58,9 +50,9 @@ class SiteSwitches:
         self._writers = writers
         known = numbers or MeterNumbers()
         self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
-        self._brought: dict[str, _Brought] = {}  # of switches that hold what is their own of the latest plan
-        self._latest = NO_PLAN
-        self._numbers = known
+        self._latest, self._numbers = NO_PLAN, known
+        self._brought: dict[str, Confirmed] = {}  # of switches that hold what is their own of the latest plan
+        self._numbered: dict[str, object] = {}  # the numbers of meters with which they were brought to it
         self._ready: dict[str, tuple[Network, frozenset[str]]] = {}  # each switch's has one writer at a time
         self._aggregates = NO_PLAN
         self._looking = threading.Lock()  # guards this and what is brought: a fault is mended by another thread
@@ -101,9 +93,8 @@ class SiteSwitches:
             for name in brought.keys() & (self._books if had.plan.down != plan.down else differing):
                 del brought[name]
             self._latest = replace(aggregates, plan=plan)
-            lost = self._sessions.unlike({name: one.confirmed for name, one in brought.items()})
-            renumbered = {name for name, one in brought.items() if one.numbers is not self._numbers.latest(name)}
-            return (self._books.keys() - brought.keys()) | lost | renumbered
+            renumbered = differing_keys(self._numbered, self._numbers.known)
+            return (self._books.keys() - brought.keys()) | self._sessions.unlike(brought) | {*renumbered}
 
     def _put_meters(
         self, switch: Switch, plan: Plan, aggregates: PlanAggregates, shut: Closed, *, no_higher: bool
@@ -119,10 +110,10 @@ class SiteSwitches:
             if not is_whole:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
-            brought = _Brought(Confirmed(switch.dpid, ports, state), self._numbers.latest(switch.name))
             with self._looking:
                 if is_whole and plan is self._latest.plan:  # what is mended may be brought to another
-                    self._brought[switch.name] = brought
+                    self._brought[switch.name] = Confirmed(switch.dpid, ports, state)
+                    self._numbered[switch.name] = self._numbers.latest(switch.name)
             self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
             gone = isinstance(error, SwitchGone)

@@ -83,10 +83,15 @@ class MeterNumbers:
             MetersExhausted: there are more senders than numbers.
         """
         before = self.latest(switch)
-        if before.keys() != senders:
+        if before.keys() != senders or switch not in self._known:
             homes = {key: home(key) for key in sorted(senders)}
             self._known[switch] = numbered_meters(switch, homes, before)
         return self.latest(switch)
+
+    @property
+    def known(self) -> Mapping[str, Mapping[SenderKey, int]]:
+        """By switch that was asked about, the meters of the senders that were asked for last."""
+        return dict(self._known)
 
     def latest(self, switch: str) -> Mapping[SenderKey, int]:
         """Return the meters of the senders that were asked for last."""

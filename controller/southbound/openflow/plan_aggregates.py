@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from controller.plan.answers import answers
+from controller.plan.differences import with_changed
 from controller.plan.keys import ClassShare
 from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import Policy
@@ -116,7 +117,7 @@ class _Kept:
 
     def all(self) -> Mapping[str, AggregateWays]:
         """Return them all."""
-        return {place: ways for place, ways in {**self._before, **self._own}.items() if ways}
+        return with_changed(self._before, self._own)
 
 
 class _Begun:
@@ -138,7 +139,7 @@ class _Begun:
         found = dict(self._before)
         for switch in {share.hop.tail for share in self._own}:
             own = {share: ways for share, ways in self._own.items() if share.hop.tail == switch}
-            found[switch] = {share: ways for share, ways in {**found.get(switch, {}), **own}.items() if ways}
+            found[switch] = with_changed(found.get(switch, {}), own)
         return found
 
 

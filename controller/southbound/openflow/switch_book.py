@@ -5,20 +5,26 @@ The answer is the one of :func:`~controller.southbound.openflow.desired.switch_s
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Generic, TypeVar
 
 from controller.plan.differences import differing_keys
 from controller.plan.keys import ClassShare
-from controller.plan.plan import LinkPlan, Plan
+from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.aggregates import treated_in
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meters, sender_meters, switch_groups
 from controller.southbound.openflow.flow_table import FlowTable
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
-from controller.southbound.openflow.plan_aggregates import NO_AGGREGATES, AggregateKey, AggregateWays, PlanAggregates
+from controller.southbound.openflow.plan_aggregates import (
+    NO_AGGREGATES,
+    NO_PLAN,
+    AggregateKey,
+    AggregateWays,
+    PlanAggregates,
+)
 from controller.southbound.openflow.rules import (
     crossing_rules,
     leave_rules,
@@ -26,7 +32,13 @@ from controller.southbound.openflow.rules import (
     standing_rules,
     used_heads,
 )
-from controller.southbound.openflow.senders import numbered_senders, sender_keys, senders_of_share, targets_apart
+from controller.southbound.openflow.senders import (
+    PolicedSender,
+    numbered_senders,
+    sender_keys,
+    senders_of_share,
+    targets_apart,
+)
 from controller.southbound.openflow.shared import NOTHING, Pair, Treatment
 from controller.southbound.openflow.state import DropMeter, Rule, SwitchState
 from topology.network import Hop, Network, Switch
@@ -59,7 +71,7 @@ class _OfShare:
     ways: AggregateWays
     meter_bps: int
     meters: frozenset[DropMeter] = frozenset()
-    senders: tuple[tuple[SenderKey, int], ...] = ()  # and the numbers of their meters: of these the rules are made
+    rule_of: Mapping[tuple[SenderKey, int], Rule] = field(default_factory=dict)  # by sender, and its meter's number
     rules: frozenset[Rule] = frozenset()
 
 
@@ -77,8 +89,8 @@ class SwitchBook:
         self._meter_ids: Mapping[SenderKey, int] = {}
         self._begun: Mapping[ClassShare, AggregateWays] = {}
         heads = [] if network is None else [head for head, _ in circuit_ports(network, self._switch.name)]
-        self._hops = tuple(Hop(self._switch.name, head) for head in heads)
-        self._links: Mapping[Hop, LinkPlan] = {}
+        self._hops = frozenset(Hop(self._switch.name, head) for head in heads)
+        self._plan = NO_PLAN.plan
         self._shares: dict[ClassShare, _OfShare] = {}
         self._keys: dict[ClassShare, tuple[AggregateWays, Mapping[AggregateKey, SenderKey]]] = {}
         self._pairs: dict[Pair, Treatment] = {}
@@ -121,9 +133,8 @@ class SwitchBook:
 
         Of classes by circuits those are looked at of which the aggregates or the circuit's limits are other values.
         """
-        links = {hop: plan.links[hop] for hop in self._hops}
         touched = dict.fromkeys(differing_keys(self._begun, begun))
-        for hop in differing_keys(self._links, links):
+        for hop in (hop for hop in self._plan.hops_apart(plan) if hop in self._hops):
             self._class_meters[hop.head] = frozenset(class_meters(network, self._switch, plan, (hop.head,)))
             touched |= {ClassShare(hop, c): None for c in FlowClass}
         touched |= self._numbered(network, begun, touched)
@@ -139,14 +150,24 @@ class SwitchBook:
                 self._shares.pop(share, None)
                 continue
             found = senders_of_share(plan, share, ways, self._keys_of(network, share, ways), self._meter_ids)
-            senders = tuple((sender.key, sender.meter_id) for sender in found)
-            is_same = senders == known.senders
-            rules = known.rules if is_same else frozenset(sender_rules(network, self._switch, found))
-            self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(found)), senders, rules)
+            self._shares[share] = self._policed(network, known, ways, meter_bps, found)
         for pair in (pair for pair, treatment in changed.items() if not treatment):
             del self._pairs[pair]
-        self._begun, self._links = begun, links
+        self._begun, self._plan = begun, plan
         return self._flow.followed(network, plan.down, changed)
+
+    def _policed(
+        self, network: Network, known: _OfShare, ways: AggregateWays, meter_bps: int, found: Iterable[PolicedSender]
+    ) -> _OfShare:
+        """Return what a class by a circuit has for its senders now; rules are made of those that have come."""
+        senders = {(sender.key, sender.meter_id): sender for sender in found}
+        rule_of, rules = known.rule_of, known.rules
+        if senders.keys() != rule_of.keys():
+            come = {one: sender for one, sender in senders.items() if one not in rule_of}
+            made = zip(come, sender_rules(network, self._switch, come.values()), strict=True)
+            rule_of = {one: rule for one, rule in rule_of.items() if one in senders} | dict(made)
+            rules = frozenset(rule_of.values())
+        return _OfShare(ways, meter_bps, frozenset(sender_meters(senders.values())), rule_of, rules)
 
     def _numbered(
         self, network: Network, begun: Mapping[ClassShare, AggregateWays], touched: Iterable[ClassShare]
