@@ -5,7 +5,7 @@ What a change does not touch is the very same value afterwards (docs/decisions/0
 
 from collections.abc import Mapping
 from itertools import compress
-from operator import is_, is_not, not_
+from operator import is_not, not_
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -20,7 +20,7 @@ def differing_keys(old: Mapping[K, V], new: Mapping[K, V]) -> list[K]:
     """
     if old is new:
         return []
-    if len(old) == len(new) and all(map(is_, old, new)):  # as nearly always; in C, a hundred times a microsecond
+    if [*old] == [*new]:  # as nearly always; in C, a hundred times a microsecond
         return [*compress(new, map(is_not, old.values(), new.values()))]
     there = [*compress(new, map(is_not, map(old.get, new), new.values()))]
     return [*there, *compress(old, map(not_, map(new.__contains__, old)))]
