@@ -9,20 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from controller.database import Changes, Database
-from controller.plan.admission import Request
 from controller.plan.clock import Instant
 from controller.plan.failover import without
 from controller.plan.flows import flow_on
 from controller.plan.keys import FlowId
-from controller.plan.ledger import Created
-from controller.plan.lifecycle import LifecycleEvent
 from controller.plan.plan import Plan, PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.saves import Saves
 from controller.site import Site
 from controller.state.guard import GuardedState
+from mininet_tests.site.books import filled
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass
 from topology.wire import Framing
@@ -32,7 +29,6 @@ NOW = Instant(1_800_000_000 * S, 1_000 * S)
 LEASE_MS = 10_000
 SITES, CIRCUITS, SEED = 100, 300, 20
 CIRCUIT_BPS, ACCESS_BPS = 100 * 10**9, 10 * 10**9
-HOUR_US, MONTH_HOURS = 3_600 * S, 720
 
 
 class National(NamedTuple):
@@ -110,7 +106,7 @@ def start(network: Network, reservations: int, calls: int) -> Callable[[], objec
     """Return the start of a controller with so many reservations on the books, each of an hour of a month."""
     folder = TemporaryDirectory()
     url = f"sqlite:///{Path(folder.name)}/headway.db"
-    database = _filled(network, reservations, url)
+    database = filled(network, reservations, url, NOW.calendar_us)
     fresh = iter([GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS), lambda: NOW, 1) for _ in range(calls)])
 
     def call() -> object:
@@ -123,21 +119,3 @@ def start(network: Network, reservations: int, calls: int) -> Callable[[], objec
         return folder  # it is there as long as its database is asked
 
     return call
-
-
-def _filled(network: Network, reservations: int, url: str) -> Database:
-    """Return an open database with reservations between hosts, all of them admitted."""
-    ledger = Site(network, DEFAULT_POLICY, (), LEASE_MS).ledger()
-    target, senders = network.hosts[0].name, network.hosts[1:]
-    for number in range(reservations):
-        start_us = NOW.calendar_us + HOUR_US * (1 + number % MONTH_HOURS)
-        asked = Request(senders[number % len(senders)].name, target, FlowClass.URGENT, S, start_us, start_us + HOUR_US)
-        name = f"r{number}"
-        ledger.hold(asked, Created(name, NOW.calendar_us))
-        ledger.happened(name, LifecycleEvent.COMMIT, NOW.calendar_us)
-    database = Database(url, save_within_s=60)
-    database.open()
-    books = tuple(ledger.reservations.values())
-    for first in range(0, len(books), 1_000):
-        database.save(Changes(reservations=books[first : first + 1_000])).result()
-    return database

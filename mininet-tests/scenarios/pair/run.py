@@ -42,9 +42,9 @@ MORE = (UPGRADED, *DOWN)  # what is played if it is asked for
 STAYS = {"cut", "database", UPGRADED}  # most often the same leads on, or twice another
 
 
-def played(folder: Path, agents: int, kinds: Sequence[str]) -> dict[str, Any]:
+def played(folder: Path, agents: int, reservations: int, kinds: Sequence[str]) -> dict[str, Any]:
     """Return what was seen in rounds of these kinds, one after the other, in a world of their own."""
-    with pair_site(folder, agents) as site:
+    with pair_site(folder, agents, reservations) as site:
         seen = []
         for number, kind in enumerate(kinds):
             seen.append(site.round(kind))
@@ -52,26 +52,29 @@ def played(folder: Path, agents: int, kinds: Sequence[str]) -> dict[str, Any]:
         return {"rounds": seen} | _in_the_end(site)
 
 
-def worlds(folder: Path, agents: int, rounds: int, seed: int, kinds: Sequence[str]) -> dict[str, Any]:
+def worlds(
+    folder: Path, agents: int, rounds: int, seed: int, kinds: Sequence[str], reservations: int = 0
+) -> dict[str, Any]:
     """Return what was seen in all rounds; worlds that are kept in the folder are not played again."""
     drawn = random.Random(seed)
     wanted = [kinds[number] if number < len(kinds) else drawn.choice(kinds) for number in range(rounds)]
     found, of_commit = [], commit()
     for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD)):
         of_it = wanted[first : first + ROUNDS_OF_A_WORLD]
-        asked = {"agents": agents, "kinds": of_it, "commit": of_commit}
+        asked = {"agents": agents, "reservations": reservations, "kinds": of_it, "commit": of_commit}
         world = folder / "worlds" / str(number)
         kept = world / "seen.json"
         known = json.loads(kept.read_text()) if kept.exists() else {}
         if known.get("asked") != asked:
             shutil.rmtree(world, ignore_errors=True)
-            seen = played(world, agents, of_it)
+            seen = played(world, agents, reservations, of_it)
             known = {"asked": asked, "seen": seen, "steps": steps(_logs(world))}
             kept.write_text(json.dumps(known))
         found.append(known)
     together = {name: sum(one["seen"][name] for one in found) for name in COUNTED}
     return {
         "agents": agents,
+        "reservations": reservations,
         "kinds": list(kinds),
         "rounds": [one for world in found for one in world["seen"]["rounds"]],
         "steps": summed(tuple(hand_over) for world in found for hand_over in world["steps"]),
@@ -174,13 +177,16 @@ def main() -> int:
     parser.add_argument(
         "--kinds", nargs="+", choices=(*KINDS, *MORE), default=KINDS, help="ways in which it is lost, and more"
     )
+    parser.add_argument(
+        "--reservations", type=int, default=0, help="on the books when a world begins (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     parser.add_argument("--publish", action="store_true", help="write the table and the figure of docs/pair.md")
     asked = parser.parse_args()
-    if asked.publish and set(asked.kinds) != set(KINDS):
-        parser.error("--publish: the page has every kind of round, and no more: leave out --kinds")
+    if asked.publish and (set(asked.kinds) != set(KINDS) or asked.reservations):
+        parser.error("--publish: the page has every kind of round, and no more: leave out --kinds and --reservations")
     asked.out.mkdir(parents=True, exist_ok=True)
-    found = worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds)
+    found = worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds, asked.reservations)
     result = reported({"seed": asked.seed} | found)
     write_report(asked.out, result)
     if asked.publish:

@@ -21,6 +21,7 @@ from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.both_down import DOWN, brought_back
 from mininet_tests.site.asking import Script, change_s, longest_s
+from mininet_tests.site.books import filled
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.pair_agents import Lateness, PairAgent, calling
@@ -252,8 +253,14 @@ def _troubles(one: Running) -> list[str]:
 
 
 @contextmanager
-def pair_site(folder: Path, agents: int) -> Iterator[PairSite]:
-    """Give a pair that settles; logs are in the folder. In network and mount namespaces of our own."""
+def pair_site(folder: Path, agents: int, reservations: int = 0) -> Iterator[PairSite]:
+    """Give a pair that settles; logs are in the folder. In network and mount namespaces of our own.
+
+    Args:
+        folder: for configurations and logs.
+        agents: how many hosts have one.
+        reservations: how many are on the books from the beginning.
+    """
     network = star(agents - 1, 1, CIRCUIT_BPS)
     ways = {host.name: "archive" for host in network.hosts[1:]} | {"archive": network.hosts[1].name}
     flows = [{"name": f"raw-{a}", "class": "background", "from": a, "to": z} for a, z in ways.items()]
@@ -264,6 +271,8 @@ def pair_site(folder: Path, agents: int) -> Iterator[PairSite]:
         machines = tuple(parts.enter_context(CabledMachine(number)) for number in range(3))
         (*of_pair, database) = machines
         postgres = parts.enter_context(PrivatePostgres(database))
+        if reservations:
+            filled(network, reservations, postgres.url, time.time_ns() // 1_000).close()
         listens = [{name: f"{machine.address}:{port}" for name, port in PORTS.items()} for machine in of_pair]
         pair = []
         for name, machine, listen in zip("ab", of_pair, listens, strict=True):
