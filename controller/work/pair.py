@@ -50,7 +50,7 @@ class Pair:
         self._saves = saves
         self._elapsed_us = elapsed_us
         self._read = -1  # the transactions of the leader's that we have read, by their number
-        self._seen = -1  # and the number that let us: the leader may have written more until we read
+        self._seen: int | None = -1  # and the number that let us: the leader may have written more until we read
         self._current_us = elapsed_us()  # when we knew last that we have read all
         self._reading = threading.Lock()
         self._has_all = False  # that was written before us; what we write ourselves is ours
@@ -86,9 +86,9 @@ class Pair:
         at_us, seen = self._leadership.seen_us, self._leadership.seen  # in this order: what is seen is no older
         if seen is None or self._has_all:
             return
-        if seen.saves is None or seen.saves not in {self._seen, self._read}:
+        if seen.saves not in {self._seen, self._read}:
             saves = self._saves.follow()
-            self._seen, self._read = (-1, -1) if seen.saves is None else (seen.saves, saves)
+            self._seen, self._read = seen.saves, -1 if seen.saves is None else saves
         if seen.saves is not None:
             self._current_us = at_us
 

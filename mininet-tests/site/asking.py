@@ -71,6 +71,7 @@ class Script:
         start_s: when the reservations begin, Unix time.
         tls: whom it believes, of controllers that speak TLS.
         token: that it shows.
+        before: how many reservations there are that it has not made.
         answered: by key, the reservation.
     """
 
@@ -79,6 +80,7 @@ class Script:
     start_s: int
     tls: ssl.SSLContext | None = None
     token: str | None = None
+    before: int = 0
     answered: dict[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _client: CountingClient = field(init=False)
@@ -126,7 +128,7 @@ class Script:
             "answers": len(self.answered),
             "asked_twice": sum(times > 1 for times in self._client.sent.values()),
             "lost": sum(known not in listed for known in self.answered.values()),
-            "done_twice": others + len(listed) - len(set(self.answered.values())),
+            "done_twice": others + len(listed) - self.before - len(set(self.answered.values())),
         }
 
     def wanted(self) -> ReservationIn:

@@ -299,6 +299,6 @@ def pair_site(folder: Path, agents: int, reservations: int = 0) -> Iterator[Pair
         hosts = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
         late = parts.enter_context(calling(hosts))
         ends = network.hosts[1].name, "archive"
-        script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S)
+        script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S, before=reservations)
         (a, b), (machine_a, machine_b) = pair, of_pair
         yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), hosts, late, script)
