@@ -5,6 +5,7 @@ without the lock.
 """
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from controller.asker import CONTROLLER, present_asker
+from controller.collecting import uncollected
 from controller.database import (
     Changes,
     Database,
@@ -248,7 +250,9 @@ class Saves:
         since, self._read = self._read, SavedPoint()  # all is read again if this is not done
         saved = self._since(since)
         if saved is None or not self._takes(saved):
-            return self.read_anew()
+            saves = self.read_anew()
+            gc.freeze()  # it lives long, as what is read at the start
+            return saves
         self._read = saved.until
         return saved.until.saves
 
@@ -282,7 +286,14 @@ class Saves:
         Raises:
             DatabaseError: it cannot be read.
         """
-        rows, state = self._database.load(), self._state
+        with uncollected():
+            rows = self._database.load()
+            self._restore(rows)
+        self._read = rows.until
+        return rows.until.saves
+
+    def _restore(self, rows: SavedRows) -> None:
+        state = self._state
         with state.changed:
             take_saved_delays(state, rows.delays)
         ledger = state.site.ledger()
@@ -297,8 +308,6 @@ class Saves:
             ledger.ended.follow(ended, {}, state.now_us())
             wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
             self._go_on(replace(wished, maintenance=rows.maintenance, purchases=self._bought(rows.purchases)))
-        self._read = rows.until
-        return rows.until.saves
 
     def _ended_unheard(
         self, rows: SavedRows, announcements: Sequence[Announcement]
