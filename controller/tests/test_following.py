@@ -1,6 +1,7 @@
 """Who stands by reads what has changed: its books are those of one that reads all of the database each time."""
 
 import contextlib
+import gc
 from functools import partial
 from random import Random
 
@@ -200,6 +201,26 @@ def test_books_that_follow_are_those_of_who_reads_all(tmp_path, seed):
         assert {number: known[number] for number in both} == {number: led[number] for number in both}
         assert not any(played.follows.saves_again(number) for number in both)
     assert value_of(played.follows.state).wished.restored < 12, "it has read all each time"
+    played.close()
+
+
+def test_the_collector_does_not_look_while_all_is_read(tmp_path):
+    played = Played(tmp_path / "pair.db", 0)
+    for _ in range(60):
+        played.play()
+    played.wait()
+    looks, threshold = [], gc.get_threshold()
+    gc.callbacks.append(lambda phase, _: looks.append(phase))
+    gc.set_threshold(10)
+    try:
+        looks.clear()
+        played.reads_all.saves.read_anew()
+        begun = looks.count("start")
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.pop()
+    assert begun < 10, "but for before and after it"
+    assert gc.isenabled()
     played.close()
 
 
