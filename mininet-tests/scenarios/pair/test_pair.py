@@ -91,7 +91,7 @@ def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
 def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_path, monkeypatch):
     played = []
 
-    def plays(folder, _agents, kinds):
+    def plays(folder, _agents, _reservations, kinds):
         folder.mkdir(parents=True)
         played.append(list(kinds))
         return {"rounds": [{"kind": kind} for kind in kinds]} | dict.fromkeys(COUNTED, 1)
@@ -107,9 +107,11 @@ def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_p
     assert (len(longer["rounds"]), len(played)) == (rounds + 1, 3)
     pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
     assert len(played) == 5
+    pair_run.worlds(tmp_path, 6, rounds, 1, KINDS, reservations=9)
+    assert len(played) == 7
     monkeypatch.setattr(pair_run, "commit", lambda: "another")
     pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
-    assert len(played) == 7
+    assert len(played) == 9
 
 
 def test_the_page_has_what_a_run_has_seen_and_what_falls_short():
