@@ -206,7 +206,7 @@ class Database(Questions):
         except DatabaseFailed:
             raise
         except Exception as error:
-            if isinstance(error, SQLAlchemyError | OSError):
+            if isinstance(error, SQLAlchemyError | OSError) and not self._stands_by:  # who saves nothing loses nothing
                 self._refuse(why_of(error))  # the connection may be dead: who connects again is who loads
             raise DatabaseFailed(self.url, why_of(error)) from error
 

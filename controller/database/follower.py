@@ -43,25 +43,32 @@ class DatabaseFollower:
 
     def ask(self, question: Callable[[Connection], T]) -> T:
         """Return the answer to a question."""
-        with self._using:
-            return self._session.ask(question)
+        return self._answered(lambda: self._session.ask(question))
 
     def load(self) -> SavedRows:
-        """Return what the leader has written, by a new connection if the old one is broken.
+        """Return what the leader has written.
 
         Raises:
             DatabaseFailed: it cannot be read.
         """
+        try:
+            return self._answered(self._load)
+        except Exception as error:
+            raise DatabaseFailed(self._session.shown, why_of(error)) from error
+
+    def _load(self) -> SavedRows:
+        if not self._session.is_made:
+            self._session.open_to_read()
+        return self._session.read() if self._session.is_made else SavedRows((), {}, ())
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """Return an answer, by a new connection if the old one is broken."""
         with self._using:
-            for has_failed in (False, True):
-                try:
-                    if has_failed or not self._session.is_made:
-                        self._session.open_to_read()
-                    return self._session.read() if self._session.is_made else SavedRows((), {}, ())
-                except Exception as error:
-                    if has_failed:
-                        raise DatabaseFailed(self._session.shown, why_of(error)) from error
-        raise AssertionError("it returns or raises at the second time")
+            try:
+                return ask()
+            except Exception:  # noqa: BLE001 - whatever it is: the second time it is raised
+                self._session.open_to_read()
+                return ask()
 
     def close(self) -> None:
         """Let the connection go, once what is being read has been."""

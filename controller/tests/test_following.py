@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from controller.database import Changes, Database, SavedPoint, changed_since
+from controller.database import Changes, Database, DatabaseFailed, SavedPoint, changed_since
 from controller.database.written import MOST_NAMES
 from controller.errors import HeadwayError
 from controller.plan.admission import Request
@@ -315,3 +315,25 @@ def test_who_does_not_know_up_to_where_it_has_read_reads_all(pair):
     saved(leads, of(reservation(1)))
     assert since(reads, SavedPoint()) is None
     assert since(reads, SavedPoint(1, "")) is None
+
+
+def refused():
+    """The database is away."""
+    raise OSError("connection refused")
+
+
+def test_a_connection_that_broke_while_it_stood_by_is_no_save_that_waits(pair, monkeypatch):
+    leads, reads = pair
+    saved(leads, of(reservation(1)))
+    point = reads.load().until
+    reads._follower.close()
+    assert since(reads, point).until == point  # by a new one
+    with monkeypatch.context() as patch:
+        patch.setattr(reads._follower._session, "open_to_read", refused)
+        reads._follower.close()
+        with pytest.raises(DatabaseFailed):
+            since(reads, point)
+    leads.close()
+    reads.open()
+    assert reads.unsaved_us == 0
+    saved(reads, of(reservation(2)))
