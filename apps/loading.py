@@ -5,6 +5,8 @@ import gc
 import os
 from collections.abc import Iterator
 
+from topology.uncollected import uncollected
+
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
@@ -15,11 +17,8 @@ def loading() -> Iterator[None]:
     package that is installed, a third of what an agent opens at its start.
     """
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_on:
-            gc.enable()
+    with uncollected():
+        try:
+            yield
+        finally:
+            gc.freeze()

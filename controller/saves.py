@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from controller.asker import CONTROLLER, present_asker
-from controller.collecting import uncollected
 from controller.database import (
     Changes,
     Database,
@@ -41,6 +40,7 @@ from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
 from controller.state.wished import Wished
+from topology.uncollected import uncollected
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from statistics import linear_regression
 
 from mininet_tests.probes.datagrams import UDP_HEADER_BYTES, at_rate, datagram_bytes
-from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.scenarios.layers.site import RECEIVER, SENDER, LayersSite
 from mininet_tests.testing.eventually import eventually
+from topology.uncollected import uncollected
 from topology.wire import ETHERNET_HEADER_BYTES, IPV4_HEADER_BYTES, Framing, Layer
 
 UDP_SEGMENT = 103  # linux/udp.h: what is written at once leaves as one super-packet of segments of this size

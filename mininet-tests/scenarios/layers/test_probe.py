@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.scenarios.layers.probe import ArrivalLog
+from topology.uncollected import uncollected
 
 EVERY_S = 0.002
 

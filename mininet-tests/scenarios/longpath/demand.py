@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.site.long_line_site import MBIT, LongLineSite
 from mininet_tests.site.tcp_flows import TcpStream, until
 from topology.protocol import Allocation, Demand
+from topology.uncollected import uncollected
 
 PORT, LOCAL_PORT, RTT_MS, RATE_BPS, STANDBY_BPS = 5001, 5002, 180, 200 * MBIT, 20 * MBIT
 SIZE_BYTES = 3_000_000  # 120 ms: a warm flight is over before its first byte can be confirmed
