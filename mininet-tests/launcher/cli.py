@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.commit import commit
 from mininet_tests.launcher.children import followed
 from mininet_tests.launcher.experiment import Experiment, Place
 from mininet_tests.launcher.progress import Shown, clock
@@ -156,6 +157,7 @@ def launched(asked: LaunchRequest) -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     report = asked.out / "report.json"
     before = report.stat().st_mtime_ns if report.exists() else None
+    measured = commit()
     shown = Shown(name, _expected_s(asked), sys.stdout)
     shown.line(f"run: {name}: {asked.experiment.line}; {where(asked.experiment)}, into {asked.out}\n")
     code = followed(command(asked), shown)
@@ -171,15 +173,16 @@ def launched(asked: LaunchRequest) -> int:
     if not report.exists() or report.stat().st_mtime_ns == before:
         return EXIT_OK  # such as after the experiment's own --list
     (asked.out / TOOK).write_text(json.dumps({"arguments": list(asked.arguments), "seconds": round(took_s)}) + "\n")
-    return _judged(asked, json.loads(report.read_text()), took_s)
+    return _judged(asked, json.loads(report.read_text()), took_s, measured)
 
 
-def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float) -> int:
-    """Say what has come of a run; return the exit code."""
+def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float, measured: str) -> int:
+    """Say what has come of a run of a commit; return the exit code."""
     name = asked.experiment.name
     print(f"run: {name}: {clock(took_s)}, {asked.out / 'report.json'}")
     if asked.publish:
-        print(f"run: {name}: published in {publish(name, list(asked.arguments), report, commands.ROOT)}")
+        target = publish(name, measured, list(asked.arguments), report, commands.ROOT)
+        print(f"run: {name}: published in {target}")
     missed = report.get("falls_short", [])
     for aim in missed:
         one = report["aims"][aim]

@@ -7,15 +7,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.lab.commit import commit
-
 SHARED = ("aims", "falls_short")
 LONGEST_FIGURE = 600
 """Characters of JSON; what is longer is raw, and stays in ``report.json``."""
 
 
-def publish(name: str, arguments: list[str], report: dict[str, Any], root: Path) -> Path:
+def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any], root: Path) -> Path:
     """Write ``docs/results/NAME.json`` below a folder and return it.
+
+    Args:
+        name: of the experiment.
+        commit: what was measured, as it stood when that began: a run that publishes changes pages of its own.
+        arguments: that it was given.
+        report: what it has shown.
+        root: the checkout's.
 
     Raises:
         ValueError: the report has no aims.
@@ -24,7 +29,7 @@ def publish(name: str, arguments: list[str], report: dict[str, Any], root: Path)
         raise ValueError(f"{name}: its report.json has no aims, so there is nothing to publish")
     target = root / "docs" / "results" / f"{name}.json"
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps(record(report, commit(), date, arguments), indent=1)
+    text = json.dumps(record(report, commit, date, arguments), indent=1)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text + "\n")
     return target

@@ -114,11 +114,20 @@ def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
     assert cli.command(cli.request(["freemon", "--publish"]))[-1] == "--publish"
 
 
-def experiment(source, tmp_path, monkeypatch):
+def experiment(source, tmp_path, monkeypatch, *, publish=False):
     """Run a program as if it were an experiment; return the exit code."""
     one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1)
     monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
-    return cli.launched(cli.LaunchRequest(one, (), tmp_path, None, publish=False))
+    return cli.launched(cli.LaunchRequest(one, (), tmp_path, None, publish=publish))
+
+
+def test_what_is_published_names_the_commit_that_was_there_when_the_run_began(tmp_path, monkeypatch):
+    said = iter(("as it was", "as it is now that pages are written"))
+    monkeypatch.setattr(cli, "commit", lambda: next(said))
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    source = f"import sys; open(sys.argv[1], 'w').write({json.dumps(json.dumps(HELD))})"
+    assert experiment(source, tmp_path, monkeypatch, publish=True) == 0
+    assert json.loads((tmp_path / "docs/results/tried.json").read_text())["commit"] == "as it was"
 
 
 def installing(recipe, tmp_path, monkeypatch):
@@ -199,15 +208,15 @@ def test_without_a_terminal_there_is_a_line_at_once_and_then_one_each_15_s():
 
 def test_what_is_published_are_aims_key_figures_commit_and_date(tmp_path):
     report = HELD | {"seconds": 24.7, "raw": list(range(1000))}
-    found = json.loads(published.publish("tried", ["--quick"], report, tmp_path).read_text())
+    found = json.loads(published.publish("tried", "0123456789ab", ["--quick"], report, tmp_path).read_text())
     assert found["aims"] == HELD["aims"]
     assert found["falls_short"] == []
     assert found["figures"] == {"seconds": 24.7}
     assert found["arguments"] == ["--quick"]
     assert found["date"].endswith("+00:00")
-    assert len(found["commit"]) >= 7
+    assert found["commit"] == "0123456789ab"
 
 
 def test_a_report_without_aims_is_not_published(tmp_path):
     with pytest.raises(ValueError, match="no aims"):
-        published.publish("tried", [], {"seconds": 1}, tmp_path)
+        published.publish("tried", "0123456789ab", [], {"seconds": 1}, tmp_path)
