@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
@@ -38,6 +38,7 @@ from mininet_tests.testing.aims import stated
 from mininet_tests.testing.reports import write_report
 from topology.certificates import REST_URI, Kind
 
+TLS = "TLS"
 EVERY_S = 0.02
 ROUNDS = 3
 MORE_ROUNDS = 5  # of an attack whose strangers had no turn on a busy machine
@@ -143,7 +144,7 @@ def _slower_ms(one: dict[str, Any]) -> float | None:
 
 def _round(site: AttackedSite, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
     quiet = honest.beside(QUIET_S)
-    is_tls = site.name == "TLS" and attack.port != "rest_socket"
+    is_tls = site.name == TLS and attack.port != "rest_socket"
     with crowd(attack, site.ports[attack.port], is_tls=is_tls, seconds=seconds) as told:
         seen = honest.beside(seconds)
         met = told.recv()
@@ -196,16 +197,16 @@ def _at(
 
 
 @contextlib.contextmanager
-def _plain(directory: Path) -> Iterator[tuple[AttackedSite, str]]:
+def _plain(directory: Path, name: str) -> Iterator[tuple[AttackedSite, str]]:
     """Give a controller in plain text, with a socket on its machine."""
     directory.chmod(0o755)  # others get as far as the socket
     listen = {"rest_socket": str(directory / "rest.sock")}
     with running(directory, f"sqlite:///{directory}/headway.db", listen=listen) as controller:
-        yield _site("plain text", controller), ""
+        yield _site(name, controller), ""
 
 
 @contextlib.contextmanager
-def _secured(directory: Path) -> Iterator[tuple[AttackedSite, str]]:
+def _secured(directory: Path, name: str) -> Iterator[tuple[AttackedSite, str]]:
     """Give a controller whose ports speak TLS, and its authority."""
     folder, made_at = directory / "pki", pki_files.now() - timedelta(days=1)
     pki_files.init(folder, "hostile", made_at, 100)
@@ -222,7 +223,10 @@ def _secured(directory: Path) -> Iterator[tuple[AttackedSite, str]]:
             "openflow": f"ssl:127.0.0.1:{free_port()}",
         },
     ) as controller:
-        yield _site("TLS", controller), authority
+        yield _site(name, controller), authority
+
+
+SITES = {"plain text": _plain, TLS: _secured}
 
 
 def _site(name: str, controller: Running) -> AttackedSite:
@@ -245,17 +249,19 @@ def _site(name: str, controller: Running) -> AttackedSite:
     return AttackedSite(name, controller, ports)
 
 
-def measured(many: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """Return what two controllers went through, by what they speak."""
+def measured(
+    many: int, seconds: float, say: Callable[[str], None], speaking: Iterable[str] = tuple(SITES)
+) -> dict[str, Any]:
+    """Return what controllers went through, one after the other, by what they speak."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * many + 1_000)), hard))
     seen = {}
     if os.geteuid() == 0:  # what else this machine has to do is not measured
         os.setpriority(os.PRIO_PROCESS, 0, FIRST)
     with get_context("spawn").Pool(1) as pool:
-        for start in (_plain, _secured):
-            with tempfile.TemporaryDirectory() as name, start(Path(name)) as (site, authority):
-                seen[site.name] = _at(site, pool, authority, many, seconds, say)
+        for name in speaking:
+            with tempfile.TemporaryDirectory() as folder, SITES[name](Path(folder), name) as (site, authority):
+                seen[name] = _at(site, pool, authority, many, seconds, say)
     return {"many": many, "seconds": seconds, "cores": os.cpu_count(), "sites": seen}
 
 

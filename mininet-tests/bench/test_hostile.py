@@ -1,12 +1,13 @@
 """The attacks of ``mininet-tests/run hostile``, few and short: what is counted, not how long a busy machine took."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from mininet_tests.bench import hostile
-from mininet_tests.bench.hostile import measured
+from mininet_tests.bench.hostile import SITES, measured
 from mininet_tests.bench.hostile_report import BEGIN, END, GROWN_BYTES, LOG_LINES, aims, published, rows, said
 from mininet_tests.bench.strangers import other_attacks, rest_attacks, socket_attacks
 from mininet_tests.lab.commands import ROOT
@@ -14,12 +15,14 @@ from mininet_tests.lab.commands import ROOT
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Any]:
-    """What a controller in plain text and one by TLS met."""
+    """What a controller in plain text and one by TLS met, both at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostile, "ROUNDS", 1)
         patch.setattr(hostile, "QUIET_S", 0.5)
         patch.setattr(hostile, "REST_S", 1.0)
-        return measured(40, 2.0, lambda _text: None)["sites"]
+        with ThreadPoolExecutor(len(SITES)) as beside:
+            met = beside.map(lambda name: measured(40, 2.0, lambda _text: None, (name,))["sites"], SITES)
+            return {name: seen for sites in met for name, seen in sites.items()}
 
 
 @pytest.mark.root
