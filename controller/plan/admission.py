@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypedDict
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
-from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen, circuits
+from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
 from controller.plan.quotas import Beyond
@@ -182,7 +182,8 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
     until_us = min(request.start_us + SEARCH_US, MAX_TIME_US - duration_us)
     asked, rate_bps = request.flow_class, request.rate_bps
     ends = node_of(network, request.a_end), node_of(network, request.z_end)
-    ways = [circuits(network, path) for path in candidates(network, *ends, request.constraints)]  # the nearest first
+    nearest_first = candidates(network, *ends, request.constraints)
+    ways = [network.circuits_along(path) for path in nearest_first]
     along = candidate_needs(network, request)
     starts = [calendar.earliest_start(n, rate_bps, duration_us, request.start_us, until_us) for n in along]
     soonest = min(((s, number) for number, s in enumerate(starts) if s is not None), default=None)

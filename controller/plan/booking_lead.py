@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, Reason, Refused, Request, admitted
 from controller.plan.calendar import Calendar
-from controller.plan.paths import Path, circuits
+from controller.plan.paths import Path
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US
 from topology.network import Network
@@ -42,7 +42,7 @@ def admitted_in_time(
     """
     network, policy, calendar = market.network, market.policy, market.calendar
     late = {c for c, lead_us in market.lead_us.items() if request.start_us < now_us + lead_us}
-    late -= set(circuits(network, held))
+    late -= set(network.circuits_along(held))
     if not late:
         return admitted(request, network, policy, calendar, preferred or held)
     narrowed = replace(request.constraints, exclude=(*request.constraints.exclude, *sorted(late)))
@@ -59,7 +59,7 @@ def _too_late(request: Request, market: Market, now_us: int, late: set[str]) -> 
     answer = admitted(moved, market.network, market.policy, market.calendar)
     if isinstance(answer, Refused):
         return answer
-    by = circuits(market.network, answer.chosen.path)
+    by = market.network.circuits_along(answer.chosen.path)
     offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us, by)
     names = ", ".join(sorted(late))
     why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"

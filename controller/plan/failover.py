@@ -9,7 +9,7 @@ import networkx as nx
 
 from controller.plan.announcements import Announcement
 from controller.plan.keys import ClassShare, FlowId
-from controller.plan.paths import Path, circuits, way_round
+from controller.plan.paths import Path, way_round
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
 from controller.plan.policy import Policy
 from controller.plan.resources import need, of_circuit
@@ -284,4 +284,4 @@ def carries(entry: Entry, name: FlowId, rate_bps: int, network: Network, down: f
 
 def crossed(network: Network, path: Path, down: frozenset[str]) -> tuple[str, ...]:
     """Return the circuits of a path that are down, in its order."""
-    return tuple(name for name in circuits(network, path) if name in down) if down else ()
+    return tuple(name for name in network.circuits_along(path) if name in down) if down else ()

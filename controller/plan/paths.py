@@ -80,13 +80,8 @@ def _allowed(network: Network, source: str, target: str, constraints: Constraint
     return graph
 
 
-def circuits(network: Network, path: Path) -> tuple[str, ...]:
-    """Return the names of the circuits a path crosses, in order."""
-    return network.circuits_along(path)
-
-
 def _satisfies(network: Network, path: Path, constraints: Constraints) -> bool:
-    touched = {*path, *circuits(network, path)}
+    touched = {*path, *network.circuits_along(path)}
     near_enough = constraints.max_rtt_us is None or network.path_rtt_us(path) <= constraints.max_rtt_us
     return near_enough and touched.issuperset(constraints.include)
 
@@ -124,11 +119,11 @@ def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) 
         if not constraints.backup:
             yield ChosenPath(path, ())
             continue
-        taken = set(circuits(network, path))
+        taken = set(network.circuits_along(path))
         # What the path must include or exclude is not asked of its backup, which may be anywhere else.
         spare = Constraints(exclude=constraints.exclude, max_rtt_us=constraints.max_rtt_us)
         for backup in candidates(network, path[0], path[-1], spare):
-            if taken.isdisjoint(circuits(network, backup)):
+            if taken.isdisjoint(network.circuits_along(backup)):
                 yield ChosenPath(path, backup)
 
 

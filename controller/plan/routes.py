@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.plan.calendar import Need
 from controller.plan.flows import flow_on
 from controller.plan.keys import Pool, flow_id
-from controller.plan.paths import circuits, default_path, way_round
+from controller.plan.paths import default_path, way_round
 from controller.plan.plan import Flow
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
@@ -73,7 +73,7 @@ def routes(
         yield Route(lanes[0].need, flows, max(lane.rtt_us for lane in lanes), circuits=crossed, lanes=lanes)
         return
     paths = [default_path(network, sender, ends.target, gone) for sender in ends.senders]
-    if all(circuit in leased for path in paths for circuit in circuits(network, path)):
+    if all(circuit in leased for path in paths for circuit in network.circuits_along(path)):
         yield route_along(network, named, paths)
 
 
@@ -84,7 +84,7 @@ def _lanes(network: Network, named: tuple[str, FlowClass], ends: TransferEnds, g
     left, used = ends.lanes, gone
     for interface in (sender, *others):
         path = way_round(network, interface, ends.target, used)
-        crossed = () if path is None else circuits(network, path)
+        crossed = () if path is None else network.circuits_along(path)
         if path is not None and crossed and left:
             yield route_along(network, named, [path])
             left, used = left - 1, used.union(crossed)
@@ -108,7 +108,7 @@ def route_along(
     if drawn_on:
         needs = [_local(one, path, Pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
     flows = (flow_on(network, flow_id(name, path[0]), flow_class, path) for path in paths)
-    crossed = dict.fromkeys(circuit for path in paths for circuit in circuits(network, path))
+    crossed = dict.fromkeys(circuit for path in paths for circuit in network.circuits_along(path))
     rtt_us = max(network.path_rtt_us(path) for path in paths)
     return Route(joint(needs), tuple(flows), rtt_us, drawn_on, tuple(crossed))
 

@@ -12,7 +12,6 @@ from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.held import StorePromise, Where, held
 from controller.plan.keys import FlowId, flow_id
-from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
@@ -211,7 +210,7 @@ def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str
 
 def circuits_not_up(site: Site, wished: Wished, path: tuple[str, ...], now_us: int) -> list[str]:
     """Return the circuits of a path that are bought at need and are not up."""
-    names = circuits(site.network, path) if wished.purchases else ()
+    names = site.network.circuits_along(path) if wished.purchases else ()
     return [name for name in names if name in wished.purchases and not wished.bought_bps(name, now_us)]
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller.plan.keys import FlowId
-from controller.plan.paths import candidates, circuits
+from controller.plan.paths import candidates
 from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
 from controller.plan.reservations import NO_CONSTRAINTS
 from controller.site import Site
@@ -58,7 +58,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
         path = planned.flow.path
     else:
         ways = candidates(site.network, sender.name, target, NO_CONSTRAINTS)
-        told = (way for way in ways if set(circuits(site.network, way)) <= {*held.circuits})
+        told = (way for way in ways if set(site.network.circuits_along(way)) <= {*held.circuits})
         path = next(told, ways[0] if ways else ())
     if not path:
         return None
@@ -103,9 +103,9 @@ def _sources(site: Site, flow: Flow) -> tuple[Prefix, ...]:
 
 def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
     flow = entry.flow
-    names = circuits(site.network, flow.path)
+    names = site.network.circuits_along(flow.path)
     if led and led != flow.path:
-        names += circuits(site.network, led)
+        names += site.network.circuits_along(led)
     dscp = site.policy.classes[flow.flow_class].dscp if flow.mark is None and site.hosts_mark else flow.mark
     return Allocation(
         name=entry.flow.name,

@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-from controller.plan.paths import circuits
 from controller.plan.purchases import Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.state.wished import Wished
@@ -17,7 +16,7 @@ def not_guaranteed(network: Network, wished: Wished, known: Reservation) -> tupl
     A circuit that is not bought yet guarantees nothing, but that is what the reservation's state says.
     """
     try:
-        crossed = [circuits(network, path) for path in known.paths]
+        crossed = [network.circuits_along(path) for path in known.paths]
     except KeyError:  # the network is another one now
         return ()
     sold = {name: _sold(wished, name, known) for names in crossed for name in names}

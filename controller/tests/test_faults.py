@@ -3,7 +3,6 @@
 import pytest
 
 from controller.plan.invariant import violations
-from controller.plan.paths import circuits
 from controller.plan.tests.factories import flow
 from controller.state.not_carried import not_carried
 from controller.tests.fakes import FakeSite, sending_image
@@ -114,13 +113,13 @@ def test_flows_stay_on_the_circuit_they_were_led_to_while_the_switch_that_led_th
         site.clock.now_us += 1_000_000
         site.converge()
     entries = site.value.desired.plan.entries
-    assert {circuits(TWO, e.flow.path) for e in entries} == {("south",)}
+    assert {TWO.circuits_along(e.flow.path) for e in entries} == {("south",)}
     assert [sent_bps(site, host) for host in ("base22", "base23")] == before
     assert not violations(site.reports.view().layers)
     site.switches.gone = False
     site.switch_reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
     site.converge()
-    assert {circuits(TWO, e.flow.path) for e in site.value.desired.plan.entries} == {("north",)}
+    assert {TWO.circuits_along(e.flow.path) for e in site.value.desired.plan.entries} == {("north",)}
 
 
 def test_a_port_that_was_deleted_and_added_again_has_its_queues_at_once(site):

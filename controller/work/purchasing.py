@@ -12,7 +12,6 @@ from functools import partial
 
 from controller.database import DatabaseError
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
-from controller.plan.paths import circuits
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
 from controller.plan.purchases import (
     Action,
@@ -123,7 +122,7 @@ class Purchasing:
             for r in self._state.wished.ledger.reservations.values()
             if r.state not in ENDED
             and r.state is not ReservationState.HELD
-            and any(self._circuit in circuits(network, path) for path in r.paths)
+            and any(self._circuit in network.circuits_along(path) for path in r.paths)
         )
 
     def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from controller.plan.paths import circuits
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from topology.network import Network
@@ -20,7 +19,7 @@ def backup_circuits(network: Network, needing: Iterable[Reservation], circuit: s
         period: the time.
     """
     with_backup = [r for r in needing if r.backup and r.start_us < period.end_us and period.start_us < r.end_us]
-    crossed = (circuits(network, path) for r in with_backup for path in r.paths)
+    crossed = (network.circuits_along(path) for r in with_backup for path in r.paths)
     return frozenset(name for names in crossed if circuit not in names for name in names)
 
 

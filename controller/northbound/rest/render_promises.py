@@ -15,7 +15,6 @@ from controller.northbound.rest.shapes import (
 )
 from controller.plan.admission import Offer, Refused
 from controller.plan.availability import Availability, Question, goes_on_us
-from controller.plan.paths import circuits
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
 from controller.plan.volume import ConstantRate
@@ -70,7 +69,7 @@ def _framing(network: Network, path: tuple[str, ...]) -> Framing:
 def _circuits(network: Network, path: tuple[str, ...]) -> list[str]:
     """Return the circuits of a path; none of one that is not in the network any more."""
     try:
-        return list(circuits(network, path))
+        return list(network.circuits_along(path))
     except KeyError:
         return []
 
@@ -132,7 +131,7 @@ def _way(question: Question, size_bytes: int | None, value: Availability, networ
     start_us = value.earliest_start_us
     return {
         "path": list(value.path),
-        "circuits": list(circuits(network, value.path)),
+        "circuits": list(network.circuits_along(value.path)),
         "rtt_ms": value.rtt_us / 1_000,
         "most_bps": value.most_bps,
         "rates": rate_steps(value.rates),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.calendar import Shortage
-from controller.plan.paths import ChosenPath, NoPath, candidates, chosen, circuits
+from controller.plan.paths import ChosenPath, NoPath, candidates, chosen
 from controller.plan.reservations import Constraints
 from mininet_tests.testing.networks import asc_ring, chile_illinois
 
@@ -48,13 +48,13 @@ def test_the_order_is_the_same_each_time_and_no_host_lies_in_between(a, z):
 
 def test_excluding_a_circuit_or_a_switch_leaves_the_other_way_round():
     near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
-    assert list(candidates(RING, near[0], near[-1], Constraints(exclude=circuits(RING, near)[:1]))) == [far]
+    assert list(candidates(RING, near[0], near[-1], Constraints(exclude=RING.circuits_along(near)[:1]))) == [far]
     assert list(candidates(RING, near[0], near[-1], Constraints(exclude=far[1:2]))) == [near]
 
 
 def test_including_a_far_circuit_takes_the_way_that_has_it():
     near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
-    assert list(candidates(RING, near[0], near[-1], Constraints(include=circuits(RING, far)[1:2]))) == [far]
+    assert list(candidates(RING, near[0], near[-1], Constraints(include=RING.circuits_along(far)[1:2]))) == [far]
 
 
 def test_a_latency_limit_leaves_out_what_is_too_far():
@@ -75,7 +75,7 @@ def test_the_first_path_with_room_is_chosen():
 def test_a_backup_shares_no_circuit_with_the_path():
     source, target = ends("albuquerque", "livermore")
     answer = chosen(RING, (source, target), Constraints(backup=True), lambda _: None)
-    assert set(circuits(RING, answer.path)).isdisjoint(circuits(RING, answer.backup))
+    assert set(RING.circuits_along(answer.path)).isdisjoint(RING.circuits_along(answer.backup))
     two_sites = chosen(chile_illinois(), ("ls1", "ch1"), Constraints(backup=True), lambda _: None)
     assert isinstance(two_sites, NoPath)
 
