@@ -32,7 +32,7 @@ from headway.stream import ServerSentEvent, stream_events
 DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
 SOON_S = 0.1  # at most between tries at a pair before those: at a busy one another takes two seconds to lead
-SOONER_S = (0.005, 0.01, 0.02, *(0.05,) * 15, *(SOON_S,) * 12)  # most often hundredths of a second, or half a second
+SOONER_S = (0.005, *(0.01,) * 7, *(0.05,) * 14, *(SOON_S,) * 12)  # a planned hand-over takes some 30 ms, a death 0.5 s
 LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 COMES_BACK_S = 1.0
