@@ -55,6 +55,7 @@ from controller.work.convergence import Convergence
 from controller.work.leadership import FOLLOWED_S, LOOK_S, Leadership
 from controller.work.mending import Mending
 from controller.work.pair import Pair
+from controller.work.preparing import Preparing
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
 from controller.work.repeating import Repeating
@@ -228,6 +229,16 @@ def _leading(
     yield Retention(state, database, settings.database.retention_us).run, "retention"
 
 
+def _let_another_lead(led: Leadership, behind: Dependencies, database: Database) -> None:
+    """Leave the row once what we were asked before is answered; tell who asks where another leads, for a little."""
+    led.resign()
+    behind.under_way.wait_for_none(ANSWERED_S)
+    database.close()
+    led.leave()
+    if led.left.wait(FOLLOWED_S) and led.others:
+        time.sleep(TELLS_S)
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -257,7 +268,9 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, _switches_address(settings), listener=built.sessions).stop)
         if led is not None and pair is not None:
-            parts.enter_context(working(pair.follow, "standby", state, stop))
+            preparing = Preparing(state, led, built.switches.prepare)
+            for work, name in ((pair.follow, "standby"), (preparing.run, "preparing")):
+                parts.enter_context(working(work, name, state, stop))
             if not stood_by(led, state, supervisor, stop):
                 return int(stop.failed)
             try:
@@ -281,13 +294,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         if not stop.again:  # systemd would kill, a minute and a half later, what says that it ends and does not
             supervisor.stopping()
         log.info("controller.stopping")
-        if led is not None:  # another may lead while we end
-            led.resign()
-            behind.under_way.wait_for_none(ANSWERED_S)
-            database.close()
-            led.leave()
-            if led.left.wait(FOLLOWED_S) and led.others:
-                time.sleep(TELLS_S)
+        if led is not None:
+            _let_another_lead(led, behind, database)
     log.info("controller.down", failed=stop.failed)
     if stop.again:
         begin_anew()

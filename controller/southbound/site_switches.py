@@ -1,5 +1,6 @@
 """The site's switches as one: a plan goes to each of them, and to the database that has its queues."""
 
+import contextlib
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
 from controller.plan.wiring import with_port_numbers
 from controller.site import Site
-from controller.southbound.errors import SouthboundError, SwitchGone
+from controller.southbound.errors import MetersExhausted, SouthboundError, SwitchGone
 from controller.southbound.openflow.connection import Confirmed
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
@@ -62,6 +63,18 @@ class SiteSwitches:
         self._latest_queues = NO_PLAN.plan
         self._unlike_queues = {*self._ports}  # ports that may have other queues than those of this plan
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
+
+    def prepare(self, plan: Plan) -> None:
+        """Have worked out what switches hold under a plan: who stands by may soon bring them to it.
+
+        Nothing is sent. A switch that has not called yet, or has too few meters for it, is left out.
+        """
+        aggregates = self._aggregates_of(plan)
+        for switch in self._site.network.switches:
+            if (ports := self._sessions.ports_heard(switch.dpid)) is not None:
+                network = with_port_numbers(self._site.network, switch.name, ports)
+                with contextlib.suppress(MetersExhausted):  # is said when it is brought to the plan
+                    self._books[switch.name].state(network, plan, aggregates)
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
         """Bring the rules and meters of switches that are not closed to the plan; return what failed.

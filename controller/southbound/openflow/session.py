@@ -281,6 +281,12 @@ class SwitchSessions:
             connection = self._there(dpid, timeout_s)
             return dict(connection.ports)
 
+    def ports_heard(self, dpid: int) -> SeenPorts | None:
+        """Return the ports of a switch that has called, whether it obeys us yet or not; None if it has not."""
+        with self._lock:
+            connection = self._connections.get(dpid) or self._asked.get(dpid)
+            return None if connection is None else dict(connection.ports)
+
     def unlike(self, known: Mapping[str, Confirmed]) -> set[str]:
         """Return those of some switches that are gone, show other ports, or have not confirmed the very state last."""
         with self._lock:

@@ -14,6 +14,7 @@ from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES
 from controller.plan.transitions import lesser_of
 from controller.plan.wiring import with_port_numbers
 from controller.site import Site
+from controller.southbound.openflow import switch_book
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
@@ -94,3 +95,29 @@ def test_a_switch_that_may_have_lost_its_part_is_looked_at_again():
         assert sent_again() > len(rules)
         sessions._connections[first.dpid].ports = at_port(9, "02:00:00:00:00:09")
         assert switches._unlike(plan, switches._aggregates_of(plan)) == {first.name}
+
+
+def test_what_was_prepared_while_we_stood_by_is_not_worked_out_again_when_we_lead(monkeypatch):
+    made = []
+    for name in ("sender_rules", "class_meters", "standing_rules"):
+        make = getattr(switch_book, name)
+        monkeypatch.setattr(switch_book, name, lambda *of, make=make: (made.append(make), make(*of))[1])
+    plan, sessions = plan_of(*IMAGE, DATABASE, RAW_IMAGES), SwitchSessions(RecordedSwitches(), TERM, (), lambda: 1)
+    try:
+        switches = SiteSwitches(Site(GIGABIT, DEFAULT_POLICY, (), 300), sessions, {})
+        switches.prepare(plan)
+        assert made == []  # no switch has called
+        datapaths = [PlayedDatapath(sessions, id=switch.dpid) for switch in GIGABIT.switches]
+        for datapath in datapaths:
+            sessions.connected(datapath)
+        switches.prepare(plan)
+        assert made
+        assert all("FlowMod" not in type(one).__name__ for datapath in datapaths for one in datapath.sent)
+        made.clear()
+        sessions.lead(TERM)
+        assert switches.put_meters(replace(plan, epoch=plan.epoch + 2), OPEN) == ()
+        assert {make.__name__ for make in made} <= {"standing_rules"}  # which are kept by themselves
+        for switch in GIGABIT.switches:
+            assert sessions._connections[switch.dpid].confirmed == switch_state(GIGABIT, switch, plan, DEFAULT_POLICY)
+    finally:
+        sessions.close()
