@@ -20,10 +20,10 @@ def main() -> None:
 
 def daemon(config: Path) -> int:
     """Run the agent until it is ended; return its exit code."""
-    with loading():
-        from hostagent.agent.daemon import run
-        from hostagent.errors import AgentConfigError
-        from hostagent.settings import loaded
+    load()
+    from hostagent.agent.daemon import run
+    from hostagent.errors import AgentConfigError
+    from hostagent.settings import loaded
 
     try:
         settings = loaded(config)
@@ -31,3 +31,10 @@ def daemon(config: Path) -> int:
         print(*(f"headway-agent: {config}: {problem}" for problem in error.problems), sep="\n", file=sys.stderr)
         return EXIT_USAGE
     return run(settings)
+
+
+def load() -> None:
+    """Load what an agent runs with."""
+    with loading():
+        import hostagent.agent.daemon
+        import hostagent.settings  # noqa: F401

@@ -33,18 +33,10 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         check: only say whether it could start.
         trusts_wall: the wall clock is right: what is over by it is over.
     """
-    # os-ken chooses its hub when it is imported, so this comes before the imports.
-    os.environ["OSKEN_HUB_TYPE"] = "native"
-    from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off, without_plugins
-
-    put_off(FOR_URIS)
-    put_off(FOR_PACKETS)
-    with loading(), absent(*FOR_TERMINALS):
-        with without_plugins():
-            import networkx as nx  # noqa: F401  it looks for backends, twice
-        from apps.configuration import load
-        from apps.start_check import hindrances, hindrances_beside
-        from controller.errors import ConfigError
+    load_reader()
+    from apps.configuration import load
+    from apps.start_check import hindrances, hindrances_beside
+    from controller.errors import ConfigError
 
     try:
         settings = load(config)
@@ -60,12 +52,12 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         for line in not_ours(settings.site.network):
             print(f"{config}: {line}")
         return EXIT_OK
-    with loading(), absent(*FOR_TERMINALS):
-        from apps import logs
-        from apps.controller import run
-        from controller.database import DatabaseError
-        from controller.security.token_file import TokensUnusable
-        from controller.southbound.errors import SouthboundError
+    load_runner()
+    from apps import logs
+    from apps.controller import run
+    from controller.database import DatabaseError
+    from controller.security.token_file import TokensUnusable
+    from controller.southbound.errors import SouthboundError
 
     logs.configure()
     os.umask(0o027)  # whatever is made is for nobody else on this machine
@@ -73,6 +65,30 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         return run(settings, trusts_wall=trusts_wall)
     except (OSError, SouthboundError, DatabaseError, TokensUnusable) as error:
         return _failed(str(error), EXIT_FAILED)
+
+
+def load_reader() -> None:
+    """Load what reads a configuration and says whether a controller could start with it."""
+    # os-ken chooses its hub when it is imported, so this comes before the imports.
+    os.environ["OSKEN_HUB_TYPE"] = "native"
+    from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off, without_plugins
+
+    put_off(FOR_URIS)
+    put_off(FOR_PACKETS)
+    with loading(), absent(*FOR_TERMINALS):
+        with without_plugins():
+            import networkx as nx  # noqa: F401  it looks for backends, twice
+        import apps.configuration
+        import apps.start_check  # noqa: F401
+
+
+def load_runner() -> None:
+    """Load what a controller runs with."""
+    from controller.absent import FOR_TERMINALS, absent
+
+    with loading(), absent(*FOR_TERMINALS):
+        import apps.controller
+        import apps.logs  # noqa: F401
 
 
 def _failed(message: str, code: int) -> int:

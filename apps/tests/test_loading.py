@@ -40,13 +40,9 @@ sys.addaudithook(lambda event, of: files.append(str(of[0])) if event == "open" e
 """
 LOADED = f"""{STARTED}
 import apps.main
-from controller.absent import FOR_PACKETS, FOR_TERMINALS, FOR_URIS, absent, put_off, without_plugins
-put_off(FOR_URIS)
-put_off(FOR_PACKETS)
-with apps.main.loading(), absent(*FOR_TERMINALS):
-    with without_plugins():
-        import networkx
-    import apps.controller
+apps.main.load_reader()
+apps.main.load_runner()
+from controller.absent import FOR_PACKETS
 from controller.southbound.ovsdb.replica import ovs_package
 ovs_package()
 loaded = {{'eventlet', 'pygments', 'rfc3986.misc', 'rich', 'typer'}} & {{*sys.modules}}
@@ -60,9 +56,8 @@ def test_a_controller_loads_nothing_that_others_only_look_for():
 
 
 AGENT = f"""{STARTED}
-from apps.loading import loading
-with loading():
-    from hostagent.agent.daemon import run
+import apps.agent
+apps.agent.load()
 print(*[file for file in files if file.endswith('entry_points.txt')])
 """
 

@@ -15,6 +15,7 @@ import yaml
 
 from controller.security import pki, pki_files
 from mininet_tests.site.fallbacks import Fallbacks, fallbacks
+from mininet_tests.site.fork_server import Forked, ForkServer, fork_server, unit_command
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.topos import (
     CONTROLLER_ADDRESS,
@@ -30,7 +31,6 @@ from topology.network import Network
 from topology.network_text import section_of
 
 HEADWAY = Path(sys.executable).parent / "headway"
-DAEMONS = {"controller": (str(HEADWAY), "controller"), "agent": (f"{HEADWAY}-agent",)}  # as their units start them
 UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
 END_WITHIN_S = 10.0
 REST_URL = "http://127.0.0.1:8080"
@@ -54,7 +54,7 @@ class Emulation:
     directory: Path
     api: httpx.Client
     ovs: PrivateOvs
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
 
     def spawn(
         self, name: str, command: list[str], *, host: str | None = None, stdin: int | IO[bytes] | None = None
@@ -194,6 +194,7 @@ def emulation(
     for name in ("logs", "config"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     with ExitStack() as parts:
+        forks = parts.enter_context(fork_server())  # before there is anything that must not be copied
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         realised = realise(network, packets)
         parts.callback(realised.stop)
@@ -203,31 +204,34 @@ def emulation(
         folder = certified(network, directory.absolute() / "pki")
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
         more = settings or MoreSettings()
-        _start(site, "controller", {**controller_config(network, flows), **own, **more.controller}, None)
+        _start(forks, site, "controller", {**controller_config(network, flows), **own, **more.controller})
         eventually(lambda: is_answering(site), within_s=UP_WITHIN_S, what="the controller answers")
         call_controller(realised)
         for host in (name for name in network.agents if name not in without_agent):
-            _start(site, "agent", {**agent_config(host, folder), **more.agents.get(host, {})}, host)
+            _start(forks, site, "agent", {**agent_config(host, folder), **more.agents.get(host, {})}, host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
         parts.callback(_keep_logs, ovs, directory)
         yield site
 
 
-def _start(site: Emulation, kind: str, config: dict[str, Any], host: str | None) -> None:
-    """Write a configuration and start ``headway controller`` or ``headway-agent`` on it."""
-    (site.directory / "config" / f"{_name(kind, host)}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    started_again(site, kind, host)
+def _start(forks: ForkServer, site: Emulation, program: str, config: dict[str, Any], host: str | None = None) -> None:
+    """Write a configuration and start a controller or an agent on it, sparing it the loading of its modules."""
+    name, file = _called(site, program, host)
+    file.write_text(yaml.safe_dump(config, sort_keys=False))
+    inside = site.realised.net[host].pid if host else None
+    site.processes[name] = forks.start(program, file, site.directory / "logs" / f"{name}.log", inside)
 
 
-def started_again(site: Emulation, kind: str, host: str | None = None) -> None:
-    """Start ``headway controller`` or ``headway-agent`` on the configuration it had."""
-    name = _name(kind, host)
-    config = site.directory / "config" / f"{name}.yaml"
-    site.spawn(name, [*DAEMONS[kind], "--config", str(config)], host=host)
+def started_again(site: Emulation, program: str, host: str | None = None) -> None:
+    """Start ``headway controller`` or ``headway-agent`` on the configuration it had, as its unit does."""
+    name, file = _called(site, program, host)
+    site.spawn(name, unit_command(program, file), host=host)
 
 
-def _name(kind: str, host: str | None) -> str:
-    return f"{kind}-{host}" if host else kind
+def _called(site: Emulation, program: str, host: str | None) -> tuple[str, Path]:
+    """Return a program's name here, and its configuration's."""
+    name = f"{program}-{host}" if host else program
+    return name, site.directory / "config" / f"{name}.yaml"
 
 
 def is_answering(site: Emulation) -> bool:

@@ -116,13 +116,23 @@ def in_namespace(pid: int, make: Callable[[], T]) -> T:
         OSError: the namespace cannot be entered.
         Exception: whatever ``make`` raises.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
 
     def made() -> T:
-        with Path(f"/proc/{pid}/ns/net").open() as namespace:
-            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
-                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
+        enter(pid, "net")
         return make()
 
     with ThreadPoolExecutor(1) as pool:  # setns moves one thread only
         return pool.submit(made).result()
+
+
+def enter(pid: int, *kinds: str) -> None:
+    """Take namespaces of a process, each ``net`` or ``mnt``, for this thread.
+
+    Raises:
+        OSError: one cannot be entered.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind in kinds:
+        with Path(f"/proc/{pid}/ns/{kind}").open() as namespace:
+            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
+                raise OSError(ctypes.get_errno(), f"cannot enter the namespace {kind} of process {pid}")
