@@ -13,7 +13,7 @@ from controller.saves import Saves
 from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
 
-SHARE = 4  # reading may take one in so many parts of the time of who stands by
+SHARE = 4  # reading may take one in so many parts of a processor
 
 _log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class Pair:
         """
         said, is_last = "", False
         while not is_last:
-            begun_s = time.monotonic()
+            begun_s = time.thread_time()  # which does not go on while a silent database is waited for
             is_last = self._leadership.led.is_set()
             try:
                 with self._reading:
@@ -74,7 +74,7 @@ class Pair:
                 said = str(failure)
             else:
                 said = ""
-            wait_s = max(LOOK_S, (time.monotonic() - begun_s) * (SHARE - 1))
+            wait_s = max(LOOK_S, (time.thread_time() - begun_s) * (SHARE - 1))
             with self._state.changed:
                 if self._state.stopping:
                     return

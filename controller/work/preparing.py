@@ -9,8 +9,7 @@ from collections.abc import Callable
 from controller.plan.plan import Plan
 from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
-
-SHARE = 4  # it may take one in so many parts of the time of who stands by
+from controller.work.pair import SHARE
 
 
 class Preparing:
@@ -35,6 +34,6 @@ class Preparing:
                 if self._state.stopping:
                     return
                 plan = self._state.desired.plan
-            begun_s = time.monotonic()
+            begun_s = time.thread_time()
             self._prepare(plan)
-            wait_s = max(LOOK_S, (time.monotonic() - begun_s) * (SHARE - 1))
+            wait_s = max(LOOK_S, (time.thread_time() - begun_s) * (SHARE - 1))
