@@ -1,5 +1,7 @@
 """The command: wrong configurations, wrong environments, wrong controllers; one clear line and the right exit code."""
 
+import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -15,9 +17,10 @@ from mininet_tests.testing.networks import FILES
 from topology import __version__
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
+OWN = f"127.1.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"  # connections of other tests have the ports of 127.0.0.1
 CONFIG = f"""\
 network: {FILES["chile-illinois"]}
-listen: {{rest: '127.0.0.1:PORT', openflow: '127.0.0.1:PORT', agents: '127.0.0.1:PORT'}}
+listen: {{rest: 'HOST:PORT', openflow: 'HOST:PORT', agents: 'HOST:PORT'}}
 """
 
 
@@ -31,10 +34,11 @@ def headway(*arguments):
 @pytest.fixture
 def config(tmp_path):
     """A good configuration on free ports."""
-    text = CONFIG
-    for _ in range(3):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            text = text.replace("PORT", str(free.getsockname()[1]), 1)
+    text = CONFIG.replace("HOST", OWN)
+    with contextlib.ExitStack() as free:
+        for _ in range(3):
+            one = free.enter_context(socket.create_server((OWN, 0)))
+            text = text.replace("PORT", str(one.getsockname()[1]), 1)
     file = tmp_path / "controller.yaml"
     file.write_text(f"{text}\nstore: sqlite:///{tmp_path}/headway.db\n")
     return file
@@ -59,11 +63,11 @@ def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_pat
     text = config.read_text()
     port = int(yaml.safe_load(text)["listen"]["rest"].rpartition(":")[2])
     config.write_text(text.replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none"))
-    with socket.create_server(("127.0.0.1", port)):
+    with socket.create_server((OWN, port)):
         code, said = headway("controller", "--config", str(config), "--check")
     assert code == 1
     taken, store = said.splitlines()
-    assert f"{config}: listen.rest: 127.0.0.1:{port}: Address already in use" in taken
+    assert f"{config}: listen.rest: {OWN}:{port}: Address already in use" in taken
     assert f"{config}: store: " in store
     assert f"there is no folder {tmp_path}/none: make it first" in store
 
@@ -73,12 +77,12 @@ def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_fi
     wrong = config.read_text().replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none") + "lease: soon\n"
     config.write_text(wrong)
     port = int(yaml.safe_load(wrong)["listen"][which].rpartition(":")[2])
-    with socket.create_server(("127.0.0.1", port)):
+    with socket.create_server((OWN, port)):
         code, said = headway("controller", "--config", str(config), "--check")
     assert code == 2
     lease, taken, store = said.splitlines()
     assert "lease: " in lease
-    assert f"{config}: listen.{which}: 127.0.0.1:{port}: Address already in use" in taken
+    assert f"{config}: listen.{which}: {OWN}:{port}: Address already in use" in taken
     assert f"there is no folder {tmp_path}/none: make it first" in store
     config.write_text(wrong.replace("sqlite://", "mysql://"))
     code, said = headway("controller", "--config", str(config), "--check")
@@ -100,7 +104,7 @@ def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
 def test_a_port_that_is_taken_is_named_and_the_exit_code_is_1(config, which):
     port = int(yaml.safe_load(config.read_text())["listen"][which].rpartition(":")[2])
-    with socket.create_server(("127.0.0.1", port)):
+    with socket.create_server((OWN, port)):
         code, said = headway("controller", "--config", str(config))
     assert code == 1
     assert str(port) in said.splitlines()[-1]

@@ -67,7 +67,7 @@ def test_a_service_manager_that_is_gone_does_not_stop_the_service(tmp_path):
 def passed(monkeypatch) -> Iterator[list[int]]:
     """Four descriptors one after the other, as a service manager passes them."""
     pipes = [*os.pipe(), *os.pipe()]
-    first = 200  # nobody else's
+    first = 1000  # nobody else's: other tests of this process have had 200 open
     for offset, descriptor in enumerate(pipes):
         os.dup2(descriptor, first + offset, inheritable=True)
         os.close(descriptor)
