@@ -1,4 +1,4 @@
-"""A running site: Open vSwitch, the network in Mininet, the controller and every agent, as an operator starts them."""
+"""A running site: Open vSwitch, the network in Mininet, the controller and every agent."""
 
 import os
 import subprocess
