@@ -13,9 +13,17 @@ from controller.saves import Saves
 from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
 
-SHARE = 4  # reading may take one in so many parts of a processor
+SHARE = 4  # a thread of who stands by may take one in so many parts of a processor
 
 _log = structlog.get_logger()
+
+
+def rest_s(begun_s: float) -> float:
+    """Return how long a thread of who stands by rests from what it has done since ``begun_s``, of ``time.thread_time``.
+
+    That clock does not go on while a silent database is waited for.
+    """
+    return max(LOOK_S, (time.thread_time() - begun_s) * (SHARE - 1))
 
 
 class Follower(Protocol):
@@ -63,7 +71,7 @@ class Pair:
         """
         said, is_last = "", False
         while not is_last:
-            begun_s = time.thread_time()  # which does not go on while a silent database is waited for
+            begun_s = time.thread_time()
             is_last = self._leadership.led.is_set()
             try:
                 with self._reading:
@@ -74,7 +82,7 @@ class Pair:
                 said = str(failure)
             else:
                 said = ""
-            wait_s = max(LOOK_S, (time.thread_time() - begun_s) * (SHARE - 1))
+            wait_s = rest_s(begun_s)
             with self._state.changed:
                 if self._state.stopping:
                     return

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from controller.plan.plan import Plan
 from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
-from controller.work.pair import SHARE
+from controller.work.pair import rest_s
 
 
 class Preparing:
@@ -36,4 +36,4 @@ class Preparing:
                 plan = self._state.desired.plan
             begun_s = time.thread_time()
             self._prepare(plan)
-            wait_s = max(LOOK_S, (time.thread_time() - begun_s) * (SHARE - 1))
+            wait_s = rest_s(begun_s)
