@@ -35,7 +35,8 @@ from controller.security import pki, pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.lab import commands
-from mininet_tests.site.running import HEADWAY, free_port
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.running import free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind

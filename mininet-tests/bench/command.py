@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.running import HEADWAY, running
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.running import running
 from mininet_tests.testing.aims import at_most, stated
 from mininet_tests.testing.reports import print_aims, write_report
 

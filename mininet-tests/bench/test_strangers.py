@@ -18,7 +18,8 @@ import pytest
 
 from controller.northbound.api import MOST_BODY_BYTES
 from mininet_tests.bench.hostile import resident_bytes
-from mininet_tests.site.running import HEADWAY, Running, running
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.running import Running, running
 
 pytestmark = pytest.mark.root
 

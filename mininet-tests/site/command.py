@@ -1,6 +1,10 @@
-"""A command that is run to its end."""
+"""Our own command, and one that is run to its end."""
 
 import subprocess
+import sys
+from pathlib import Path
+
+HEADWAY = Path(sys.executable).parent / "headway"
 
 
 def run(*command: str, text: str | None = None) -> str:

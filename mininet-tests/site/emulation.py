@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,7 +29,6 @@ from topology.certificates import Kind
 from topology.network import Network
 from topology.network_text import section_of
 
-HEADWAY = Path(sys.executable).parent / "headway"
 UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
 END_WITHIN_S = 10.0
 REST_URL = "http://127.0.0.1:8080"

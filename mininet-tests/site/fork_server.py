@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from apps import agent, main
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.wiring import enter
 
 PR_SET_CHILD_SUBREAPER = 36
 """Source: linux/prctl.h; prctl(2)."""
 LOOK_S = 0.02
-_BIN = Path(sys.executable).parent
-_COMMANDS = {"controller": (str(_BIN / "headway"), "controller"), "agent": (str(_BIN / "headway-agent"),)}
+_COMMANDS = {"controller": (str(HEADWAY), "controller"), "agent": (f"{HEADWAY}-agent",)}
 _MAINS = {"controller": main.main, "agent": agent.main}
 _REQUEST_BYTES = 65_536
 

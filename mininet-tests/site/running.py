@@ -14,12 +14,12 @@ from pathlib import Path
 import httpx
 import yaml
 
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 from topology.units import rate_bps
 
-HEADWAY = Path(sys.executable).parent / "headway"
 UP_WITHIN_S = 120.0  # 4 s of a processor that is its own; others may want it too
 
 

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from controller.security import pki_files
-from mininet_tests.site.running import HEADWAY, Running, free_port, running
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.running import Running, free_port, running
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind
 

@@ -25,7 +25,8 @@ from mininet_tests.papers.eckart.cells import (
     slower,
 )
 from mininet_tests.probes.arrivals import Arrivals
-from mininet_tests.site.emulation import HEADWAY, Emulation, MoreSettings, emulation
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.emulation import Emulation, MoreSettings, emulation
 from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.slow_disk import SlowDisk, slow_disk

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mininet_tests.site.emulation import HEADWAY, MoreSettings
+from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.emulation import MoreSettings
 from mininet_tests.site.lsst import RECEIVER
 from mininet_tests.site.slow_disk import slow_disk
 

@@ -10,7 +10,7 @@ import httpx
 from controller.security.tokens import Role
 from mininet_tests.scenarios.page.browser import PATIENCE_S
 from mininet_tests.scenarios.page.visit import Steps, Visit
-from mininet_tests.site.running import HEADWAY
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.testing.aims import equal
 from mininet_tests.testing.eventually import eventually
 from topology.units import shown_time

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mininet_tests.site.running import HEADWAY
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.testing.eventually import eventually
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import yaml
 
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.emulation import (
     AGENTS_PORT,
-    HEADWAY,
     REST_URL,
     UP_WITHIN_S,
     Emulation,

@@ -30,11 +30,11 @@ from mininet_tests.scenarios.pair_upgrade.machines import (
 )
 from mininet_tests.site import packages
 from mininet_tests.site.asking import Script, longest_s
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.pair_agents import PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
-from mininet_tests.site.running import HEADWAY
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.topos import Realised
 from mininet_tests.site.userspace_switches import add_switches

@@ -8,7 +8,7 @@ import pytest
 from controller.southbound.openflow.state import cookie
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
-from mininet_tests.site.running import HEADWAY
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.userspace_switch import (
     BRIDGE,
     DPID,

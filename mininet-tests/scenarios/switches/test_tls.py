@@ -19,8 +19,8 @@ from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
+from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.openvswitch import PrivateOvs
-from mininet_tests.site.running import HEADWAY
 from mininet_tests.site.userspace_switch import DPID, bridge_settings, in_switch_namespace, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import OVSDB_URI, Kind, switch_uri
