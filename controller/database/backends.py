@@ -38,7 +38,7 @@ _HOLDER = text("""
 _PATIENCE = text(f"SELECT set_config('lock_timeout', '{_LOCK_PATIENCE}', true)")
 _LEADS = text(f"""
     SELECT term, set_config('lock_timeout', '{_LOCK_PATIENCE}', true), (
-        SELECT count(pg_terminate_backend(l.pid, 1000)) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+        SELECT count(pg_terminate_backend(l.pid)) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
         WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
         AND d.datname = current_database() AND l.pid <> pg_backend_pid() AND term = :term
     ) FROM {LEADER_TABLE}
@@ -343,6 +343,7 @@ class Postgresql:
 
         Who leads a pair ends the session that has it: its controller led before us, and may hang in the midst of
         writing. Only who leads by the row does that. A predecessor that wakes up must not throw out its successor.
+        That session's end is what lets us have the lock: ``pg_terminate_backend`` would look for it each 100 ms.
 
         Raises:
             DatabaseBusy: another one has it.
