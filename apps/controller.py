@@ -229,10 +229,14 @@ def _leading(
     yield Retention(state, database, settings.database.retention_us).run, "retention"
 
 
-def _let_another_lead(led: Leadership, behind: Dependencies, database: Database) -> None:
-    """Leave the row once what we were asked before is answered; tell who asks where another leads, for a little."""
+def _let_another_lead(led: Leadership, behind: Dependencies, database: Database, state: GuardedState) -> None:
+    """Leave the row once what we were asked before is answered; tell who asks where another leads, for a little.
+
+    All threads of who leads end before that: what is due from now on is not ours, nor what becomes of switches.
+    """
     led.resign()
     behind.under_way.wait_for_none(ANSWERED_S)
+    state.stop()
     database.close()
     led.leave()
     if led.left.wait(FOLLOWED_S) and led.others:
@@ -295,7 +299,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             supervisor.stopping()
         log.info("controller.stopping")
         if led is not None:
-            _let_another_lead(led, behind, database)
+            _let_another_lead(led, behind, database, state)
     log.info("controller.down", failed=stop.failed)
     if stop.again:
         begin_anew()

@@ -189,9 +189,9 @@ class Leadership:
         self._row.close()
 
     def _say(self, why: str) -> None:
-        """Say once that the row cannot be reached, and once that it can again."""
+        """Say once that the row cannot be reached, and once that it can again, unless another has it by then."""
         if why and not self._said:
             _log.error("leader.unsure", why=why)
-        elif self._said and not why:
+        elif self._said and not why and self.standing is not PairStanding.DEPOSED:
             _log.info("leader.sure")
         self._said = why

@@ -189,7 +189,7 @@ class SwitchSessions:
             self._gone_s[datapath.id] = time.monotonic()
             connection.end()
             claimant = self._claimants.get(datapath.id)
-        _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
+        (_log.warning if self._leads() else _log.info)("switch.down", dpid=f"{datapath.id:#018x}")
         self._changes.put(partial(self._listener.switch_down, datapath.id))
         if claimant is not None:
             self._replace(connection, claimant)

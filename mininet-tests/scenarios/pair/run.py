@@ -27,7 +27,7 @@ from mininet_tests.scenarios.pair.both_down import DOWN
 from mininet_tests.scenarios.pair.figure import drawn
 from mininet_tests.scenarios.pair.page import OBEYED, published
 from mininet_tests.scenarios.pair.site import PairSite, pair_site
-from mininet_tests.scenarios.pair.steps import steps, summed
+from mininet_tests.scenarios.pair.steps import said_at_ends, steps, summed
 from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
 from mininet_tests.testing.reports import write_report
 
@@ -68,7 +68,8 @@ def worlds(
         if known.get("asked") != asked:
             shutil.rmtree(world, ignore_errors=True)
             seen = played(world, agents, reservations, of_it)
-            known = {"asked": asked, "seen": seen, "steps": steps(_logs(world))}
+            logs = _logs(world)
+            known = {"asked": asked, "seen": seen, "steps": steps(logs), "said_at_ends": said_at_ends(logs)}
             kept.write_text(json.dumps(known))
         found.append(known)
     together = {name: sum(one["seen"][name] for one in found) for name in COUNTED}
@@ -78,6 +79,7 @@ def worlds(
         "kinds": list(kinds),
         "rounds": [one for world in found for one in world["seen"]["rounds"]],
         "steps": summed(tuple(hand_over) for world in found for hand_over in world["steps"]),
+        "said_at_ends": [event for world in found for event in world["said_at_ends"]],
     } | together
 
 
@@ -125,6 +127,7 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
         "requests done twice": equal(seen["done_twice"], 0),
         "layers above the next": equal(sum(one["violations"] for one in seen["rounds"]), 0),
         "rules put again": equal(sum(one["rules_put_again"] for one in seen["rounds"]), 0),
+        "errors said by who ends by intent": none_of(seen["said_at_ends"]),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 _SAID = re.compile(r"timestamp=(\S+) .*event=(controller\.stopping|leader\.taken|leader\.leads)\b")
+_ERROR = re.compile(r"level=(?:error|critical) .*?event=(\S+)")
 STEPS = ("controller.stopping", "leader.taken", "leader.leads")
 
 
@@ -25,6 +26,19 @@ def steps(logs: Iterable[str]) -> list[tuple[float, float]]:
         for (stopping, first), (taken, second), (leads, third) in zip(said, said[1:], said[2:], strict=False)
         if (first, second, third) == STEPS and (leads - stopping).total_seconds() < 1
     ]
+
+
+def said_at_ends(logs: Iterable[str]) -> list[str]:
+    r"""Return the errors that controllers said while they ended by intent, as who lets another lead does.
+
+    >>> ends = "event=controller.stopping\nlevel=error event=store.failed why=closed\nlevel=info event=controller.down"
+    >>> said_at_ends([ends, "level=error event=store.failed"])
+    ['store.failed']
+    """
+    ends = (
+        end.partition("event=controller.down")[0] for log in logs for end in log.split("event=controller.stopping")[1:]
+    )
+    return [event for end in ends for event in _ERROR.findall(end)]
 
 
 def summed(found: Iterable[tuple[float, ...]]) -> dict[str, dict[str, float | int]]:

@@ -28,6 +28,7 @@ GOOD = {
     "went_back": 0,
     "lost": 0,
     "done_twice": 0,
+    "said_at_ends": [],
 }
 
 
@@ -47,6 +48,7 @@ def test_a_good_run_falls_short_of_nothing():
         GOOD | {"went_back": 1},
         GOOD | {"lost": 1},
         GOOD | {"done_twice": 1},
+        GOOD | {"said_at_ends": ["store.failed"]},
         GOOD | {"rounds": []},
         changed("killed", unanswered_s=1.01),
         changed("stopped", unanswered_s=1.01),
