@@ -36,6 +36,7 @@ class Reports:
         self._state = state
         self._began_us = state.now_us()
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
+        self._is_followed = False  # hosts obey another controller, and it has been said
         self._watched_of: tuple[object, ...] | None = None  # what decides which flows are watched, as it was then
         self._watched: Mapping[str, tuple[FlowId, ...]] = {}
 
@@ -190,6 +191,7 @@ class Reports:
                         confirmed_us=elapsed_us if epoch == known.sent_epoch else known.confirmed_us,
                     )
             if after:
+                self._is_followed = False
                 state.put_hosts(after)
                 state.changed.notify_all()
 
@@ -218,12 +220,20 @@ class Reports:
         state.changed.notify_all()
 
     def host_declined(self, host: str, declined: Declined) -> None:
-        """Say that a host does not act on what it was sent, and why; once, although it is sent again and again."""
+        """Say that a host does not act on what it was sent, and why; once, although it is sent again and again.
+
+        That hosts obey a controller of a later term is said of the first, until one obeys us again.
+        """
         if self._declined.get(host) == declined:
             return
         self._declined[host] = declined
+        with self._state.changed:
+            is_followed = declined.in_force > max(declined.epoch, self._state.desired.plan.epoch)
+        if is_followed and self._is_followed:
+            return
+        self._is_followed = self._is_followed or is_followed
         self._state.events.publish(
-            "host.declined",
+            "host.led_by_another" if is_followed else "host.declined",
             level="error",
             host=host,
             epoch=declined.epoch,

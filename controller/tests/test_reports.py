@@ -14,7 +14,7 @@ from controller.state import value
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site, watch_of
 from controller.work.timekeeper import Timekeeper
 from topology.network import Hop
-from topology.protocol import Declined, Demand, FlowClass, Hello, HostInterface
+from topology.protocol import Applied, Declined, Demand, FlowClass, Hello, HostInterface
 from topology.telemetry import EntryTelemetry, Telemetry
 
 WAN = Hop("ls1", "ch1")
@@ -272,6 +272,24 @@ def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(s
         ("host.declined", {"host": "base23", "epoch": 8, "in_force": 10, "why": "older"}),
         ("host.declined", {"host": "base23", "epoch": 12, "in_force": 10, "why": "too many entries"}),
     ]
+
+
+def test_that_hosts_obey_another_controller_is_said_of_the_first_until_one_obeys_us_again(site):
+    ours, names = site.value.desired.plan.epoch, [host.name for host in site.state.site.network.hosts[:3]]
+    theirs = Declined(ours, ours + 2**20, "an older epoch")
+
+    def said(hosts):
+        seen = site.state.events.last
+        for host in hosts:
+            site.reports.host_declined(host, theirs)
+        return [(event.name, event.fields["host"]) for event in site.state.events.since(seen).events]
+
+    assert said(names[:2]) == [("host.led_by_another", names[0])]
+    assert said(names) == []
+    told = site.reports.host_up(Hello(names[2], "0", "6.12"))
+    site.reports.hosts_applied([(names[2], Applied(told.epoch))])
+    theirs = replace(theirs, in_force=theirs.in_force + 2)
+    assert said(names[:2]) == [("host.led_by_another", names[0])]
 
 
 def test_a_host_of_another_network_is_not_let_in(site):
