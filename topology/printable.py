@@ -1,6 +1,7 @@
-"""Texts of strangers as they may stand in a log or on a terminal. Pure."""
+"""Texts as they may stand in a log or on a terminal: those of strangers, and lists of names. Pure."""
 
 import re
+from collections.abc import Sequence
 
 LONGEST = 4096  # characters of one field
 
@@ -37,3 +38,12 @@ def printable_end(text: str, longest: int = LONGEST) -> str:
 def _escaped(found: re.Match[str]) -> str:
     number = ord(found[0])
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return names as people list them; of many, how many more there are.
+
+    >>> shown_names(["a", "b"]), shown_names(["a", "b", "c", "d"]), shown_names([])
+    ('a, b', 'a, b and 2 more', '')
+    """
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"

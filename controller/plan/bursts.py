@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import ceil
 from operator import itemgetter
 
+from topology.printable import shown_names
 from topology.units import shown_rate, shown_size
 from topology.wire import Framing, Layer
 
@@ -153,7 +154,7 @@ def chosen_unpaced(senders: Sequence[Sender], port_bps: int, free_bytes: int) ->
     hosts = tuple(s.host for s in senders)
     sources = [s.source for s in senders]
     at_once_bytes = needed_bytes(sources, port_bps)
-    needs = f"without an agent {named(hosts)} can put {shown_size(at_once_bytes)} at once"
+    needs = f"without an agent {shown_names(hosts)} can put {shown_size(at_once_bytes)} at once"
     room = f"into {shown_size(max(0, free_bytes))}"
     if at_once_bytes <= free_bytes:
         return BurstMeasure(Choice.NOTHING, hosts, at_once_bytes, f"{needs} {room}: it fits")
@@ -204,12 +205,3 @@ def _capped_bps(sources: Sequence[Source], port_bps: int, free_bytes: int) -> in
         else:
             too_fast_bps = middle_bps
     return fits_bps // MBIT * MBIT or fits_bps
-
-
-def named(hosts: tuple[str, ...]) -> str:
-    """Return names as people list them; of many, how many more there are.
-
-    >>> named(("a", "b")), named(("a", "b", "c", "d"))
-    ('a, b', 'a, b and 2 more')
-    """
-    return ", ".join(hosts) if len(hosts) <= 3 else f"{hosts[0]}, {hosts[1]} and {len(hosts) - 2} more"

@@ -11,11 +11,11 @@ from controller.plan.bursts import (
     Source,
     chosen_unpaced,
     departure_bytes,
-    named,
     needed_bytes,
 )
 from controller.plan.plan import Entry, Plan
 from topology.network import Hop, Network
+from topology.printable import shown_names
 from topology.units import shown_rate, shown_size
 from topology.wire import Layer, converted_bps
 
@@ -119,9 +119,8 @@ class _Port:
             return BurstMeasure(Choice.PACE, hosts, held_bytes, f"their shares are together {why}")
         held_bytes = needed_bytes(sources, port_bps)
         count = f"{len(entries)} allocation{'s' if len(entries) > 1 else ''}"
-        puts = (
-            f"{count} of {named(hosts)} can put {shown_size(held_bytes)} at once into {shown_size(self.buffer_bytes)}"
-        )
+        sizes = f"{shown_size(held_bytes)} at once into {shown_size(self.buffer_bytes)}"
+        puts = f"{count} of {shown_names(hosts)} can put {sizes}"
         return BurstMeasure(Choice.PACE, hosts, held_bytes, f"held at their shares by agents, {puts}")
 
     def frames_bytes(self, entries: Sequence[Entry]) -> int:

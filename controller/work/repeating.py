@@ -13,6 +13,7 @@ import structlog
 from controller.plan.leading import VOUCHED_US, PairStanding
 from controller.state.guard import GuardedState
 from controller.state.reported import HostState
+from topology.printable import shown_names
 
 LOOK_S = 0.25  # between two questions to the switches
 ANSWERED_S = 0.5  # so long they are waited for; with LOOK_S less than VOUCHED_US
@@ -77,7 +78,7 @@ class Repeating:
         """Say of which hosts the leases run out, whenever they are others."""
         if withheld != self._withheld:
             self._withheld = withheld
-            _log.warning("leader.withholds", hosts=sorted(withheld))
+            _log.warning("leader.withholds", hosts=shown_names(sorted(withheld)))
 
 
 def crosses(host: HostState, switches: Collection[str]) -> bool:
