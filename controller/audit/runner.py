@@ -139,6 +139,9 @@ class AuditRunner:
             parts: tuple[Part, ...] = (self._hosts_audited(),)
         else:
             parts = self._switches.audited(self._by_name[place], meters, queues, shut)
+        with self._state.changed:
+            if self._state.stopping:  # what it could not reach may obey another controller by now
+                return
         seen = reduce(Compared.__add__, (part.seen for part in parts), Compared())
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)

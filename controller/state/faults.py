@@ -16,8 +16,11 @@ def switch_gone(switch: Switch) -> PlaceFault:
 
 
 def note_failed(state: GuardedState, failed: Iterable[PlaceFault]) -> None:
-    """Take in that some places do not do what they are told, and let the plan go on beside them."""
-    found = [_since(state, fault) for fault in failed]
+    """Take in that some places do not do what they are told, and let the plan go on beside them.
+
+    Nothing of what fails while we end: switches may obey another controller by then.
+    """
+    found = [] if state.stopping else [_since(state, fault) for fault in failed]
     if not found:
         return
     state.put(installed=state.installed.with_faults(found))

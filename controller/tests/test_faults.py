@@ -51,6 +51,20 @@ def test_a_missing_port_of_a_spare_circuit_keeps_nothing_else_from_converging(si
     assert carries_not(site).links == {SOUTH: "port to south of ls1: there is no such port"}
 
 
+def test_what_fails_while_the_controller_ends_is_not_told(site):
+    """Of a pair switches may obey the other one by then."""
+    seen, put_queues = site.state.events.last, site.switches.put_queues
+
+    def ends(*args, **kwargs):
+        site.state.stop()
+        return put_queues(*args, **kwargs)
+
+    site.switches.missing, site.switches.put_queues = {SOUTH}, ends
+    sending_image(site)
+    assert site.value.stopping
+    assert said(site, seen, "fault.began") == []
+
+
 def test_a_missing_port_at_the_start_keeps_nothing_else_from_its_first_plan():
     site = FakeSite(TWO, STANDING)
     site.switches.missing = {SOUTH}

@@ -180,6 +180,8 @@ class Convergence:
     def _note_failure(self, done: StepDone) -> None:
         """Write down that nothing of the first plan is in force yet; under the lock."""
         state = self._state
+        if state.stopping:
+            return
         reported = replace(state.reported, doubts=state.reported.doubts + 1)
         said = state.installed.steps[-1].error if state.installed.steps else ""
         state.put(reported=reported, installed=state.installed.after(done))

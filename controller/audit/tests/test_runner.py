@@ -50,6 +50,22 @@ def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
     assert site.audits.view().audits == {"ls1": 1, "ch1": 1, "hosts": 1}
 
 
+def test_of_an_audit_amid_which_the_controller_ends_nothing_is_told():
+    site = ready_site()
+    finds(site, Compared(0, (DARK,)))
+    audited = site.switches.audited
+
+    def ends(*args):
+        site.state.stop()
+        return audited(*args)
+
+    site.switches.audited = ends
+    pass_interval(site)
+    assert site.switches.audited_with
+    assert told(site, "drift.found") == []
+    assert site.audits.view().audits == {}
+
+
 def test_one_that_has_stood_by_until_now_audits_an_interval_later_as_one_that_starts():
     site = ready_site()
     site.clock.now_us += 3 * INTERVAL_US
