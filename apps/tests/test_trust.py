@@ -20,6 +20,7 @@ from apps.tests.trusting import (
     both_say,
     controlled,
     controllers_of,
+    far_from,
     free_port,
 )
 from controller.security import pki_files
@@ -43,6 +44,12 @@ def stranger(tmp_path_factory):
 
 def test_an_agent_and_a_controller_of_one_authority_find_each_other(site):
     assert both_say(site.controller(), site.agent()) == ("", [])
+
+
+@pytest.mark.parametrize("speaks_tls", [True, False])
+def test_an_agent_whose_connection_is_not_there_at_once_finds_its_controller(site, speaks_tls):
+    with controlled(site.controller() if speaks_tls else None) as address, far_from(address) as far:
+        assert attached(far, site.agent() if speaks_tls else None) == ""
 
 
 def test_an_agent_of_another_authority_is_refused(site, stranger):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from topology.certificates import Kind
 from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes
 
 LEASE_MS = 300
+NOT_AT_ONCE_S = 0.2  # within which a SYN that is not answered is not repeated
 TODAY = pki_files.now()
 BEFORE = TODAY - timedelta(days=100)
 
@@ -111,6 +113,45 @@ def controlled(tls, listener=None, port=None):
         yield address
     finally:
         sessions.stop()
+
+
+@contextlib.contextmanager
+def far_from(address):
+    """A port before a controller's, at which no connection is there at once as on the loopback; yield its address.
+
+    The one place of those that wait to be accepted is taken at first. So the kernel drops a caller's SYN, which is
+    repeated a second later.
+    """
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as port,
+        socket.create_connection(port.getsockname()) as taken,
+    ):
+
+        def serve():
+            time.sleep(NOT_AT_ONCE_S)
+            taken.close()
+            port.accept()[0].close()
+            caller, _ = port.accept()
+            host, number = address.split(":")
+            with caller, socket.create_connection((host, int(number))) as controller:
+                back = threading.Thread(target=carry, args=(controller, caller))
+                back.start()
+                carry(caller, controller)
+                back.join()
+
+        port.settimeout(10)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield "{}:{}".format(*port.getsockname())
+        thread.join()
+
+
+def carry(one, other):
+    """Carry what comes from one socket to another, until either ends."""
+    with contextlib.suppress(OSError):
+        while data := one.recv(1 << 16):
+            other.sendall(data)
+        other.shutdown(socket.SHUT_WR)
 
 
 def attached(address, tls, host="base20"):

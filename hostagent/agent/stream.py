@@ -174,7 +174,9 @@ class ControllerStream:
         self._sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             self._sock.connect(address)  # type: ignore[arg-type]
-        self._wait(time.monotonic() + DIAL_WITHIN_S, "connecting", selectors.EVENT_WRITE)
+        deadline_s = time.monotonic() + DIAL_WITHIN_S
+        while not self._wait(deadline_s, "connecting", selectors.EVENT_WRITE):
+            pass  # it was woken by what is to be sent once it is connected
         failed = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
@@ -289,8 +291,8 @@ class ControllerStream:
         except _AGAIN:
             return
 
-    def _wait(self, deadline_s: float, what: str, events: int = selectors.EVENT_READ) -> None:
-        """Wait until the socket can be used, somebody has woken us, or the time is over.
+    def _wait(self, deadline_s: float, what: str, events: int = selectors.EVENT_READ) -> bool:
+        """Return whether the socket can be used, once it can, somebody has woken us, or the time is over.
 
         Raises:
             TimeoutError: it is over, and something was waited for.
@@ -311,6 +313,7 @@ class ControllerStream:
             raise Lost("the agent ends")
         if what and not ready:
             raise TimeoutError(f"no answer within {DIAL_WITHIN_S:g} s: {what}")
+        return any(key.fileobj is self._sock for key, _ in ready)
 
     def _ended(self) -> NotAttached:
         """Return how the controller has ended the stream."""
