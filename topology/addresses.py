@@ -22,6 +22,18 @@ def shown_address(known: Address | Prefix) -> str:
     return str(prefix.network_address) if prefix.prefixlen == prefix.max_prefixlen else str(prefix)
 
 
+def shown_peer(address: object) -> str:
+    """Return the other end of a socket, as people write it.
+
+    >>> shown_peer(("2001:db8::1", 4711, 0, 0)), shown_peer(("192.0.2.7", 4711)), shown_peer("")
+    ('[2001:db8::1]:4711', '192.0.2.7:4711', 'unix')
+    """
+    if not isinstance(address, tuple):
+        return str(address) or "unix"
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_within(inner: Prefix, outer: Prefix) -> bool:
     """Return whether all addresses of a prefix are in another one; those of two families never are.
 

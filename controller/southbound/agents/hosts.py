@@ -23,9 +23,10 @@ from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
 from controller.southbound.agents.host_listener import HostListener
-from controller.southbound.agents.listening import listening, shown_peer
+from controller.southbound.agents.listening import listening
 from controller.southbound.agents.slices import in_slices
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
+from topology.addresses import shown_peer
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
     SAID_AGAIN_S,

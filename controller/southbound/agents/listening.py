@@ -2,7 +2,6 @@
 
 import socket
 from pathlib import Path
-from typing import Any
 
 BACKLOG = 1024  # agents that call at once
 
@@ -35,15 +34,3 @@ def listening(address: str) -> socket.socket:
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         return asking.connect_ex(str(path)) == 0
-
-
-def shown_peer(address: Any) -> str:
-    """Return a socket's address for people.
-
-    >>> shown_peer(("2001:db8::1", 4711, 0, 0)), shown("")
-    ('[2001:db8::1]:4711', 'unix')
-    """
-    if not isinstance(address, tuple):
-        return "unix"
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -269,8 +269,3 @@ class Confirmed(NamedTuple):
     def is_of(self, connection: SwitchConnection | None) -> bool:
         """Return whether that is what the connection of a switch has confirmed last, and shows."""
         return connection is not None and connection.confirmed is self.state and connection.ports == self.ports
-
-
-def address_of(datapath: Any) -> str:
-    """Return where a switch calls from, for people."""
-    return ":".join(map(str, datapath.address[:2])) if isinstance(datapath.address, tuple) else str(datapath.address)

@@ -25,6 +25,7 @@ from controller.southbound.openflow.visitors import (
     certified_dpid,
     why_no_switch,
 )
+from topology.addresses import shown_peer
 from topology.protocol import SAID_AGAIN_S
 
 _LOOK_EVERY_S = 1.0  # whether the files of TLS have changed, and who is late
@@ -148,7 +149,7 @@ class Listener:
     def _say(self, visitor: Visitor, why: str) -> None:
         """Say why somebody was not let in; the same of the same network once a minute."""
         if self._said.is_first(visitor.network, why, time.monotonic()):
-            _log.warning("openflow.connection_failed", peer=visitor.peer, error=why)
+            _log.warning("openflow.connection_failed", peer=shown_peer(visitor.peer), error=why)
 
     def _look(self) -> None:
         """Cut off who is no switch in time, say what was not said, and use the files of TLS as they are now."""

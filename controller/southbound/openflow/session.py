@@ -19,12 +19,13 @@ import structlog
 from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
-from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection, address_of
+from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection
 from controller.southbound.openflow.foreign import Ignored, without_ignored
 from controller.southbound.openflow.messages import Barrier, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
 from controller.southbound.openflow.switch_listener import SwitchListener
 from controller.southbound.openflow.teller import Teller
+from topology.addresses import shown_peer
 
 # How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
 # a second after its connection was cut.
@@ -81,7 +82,7 @@ class SwitchSessions:
         looks the same waits until the first one leaves an echo unanswered, as one does whose connection was cut. With
         TLS another switch is turned away at any time: the certificate is for one datapath id.
         """
-        address, claimant = address_of(datapath), SwitchConnection(datapath)
+        address, claimant = shown_peer(datapath.address), SwitchConnection(datapath)
         if datapath.certified_dpid not in {None, datapath.id}:
             certified = f"{datapath.certified_dpid:#018x}"
             _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
@@ -116,7 +117,7 @@ class SwitchSessions:
     def _turn_away(self, claimant: SwitchConnection) -> None:
         """End a connection under the datapath id of a switch that is there, and tell of it."""
         datapath = claimant.datapath
-        self._changes.put(partial(self._listener.claimed, datapath.id, address_of(datapath)))
+        self._changes.put(partial(self._listener.claimed, datapath.id, shown_peer(datapath.address)))
         datapath.close()
 
     def _ask_whether_there(self, first: SwitchConnection, claimant: SwitchConnection) -> None:
@@ -135,8 +136,10 @@ class SwitchSessions:
                 return
             del self._claimants[dpid]
             self._asked[dpid] = claimant
-        before = address_of(first.datapath)
-        _log.warning("switch.replaced", dpid=f"{dpid:#018x}", address=address_of(claimant.datapath), before=before)
+        before = shown_peer(first.datapath.address)
+        _log.warning(
+            "switch.replaced", dpid=f"{dpid:#018x}", address=shown_peer(claimant.datapath.address), before=before
+        )
         first.datapath.close()
         self._ask_role(claimant)
 
@@ -165,14 +168,14 @@ class SwitchSessions:
                 older.end()
             ports = dict(connection.ports)
             self._arrived.notify_all()
-        _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
+        _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=shown_peer(datapath.address))
         connection.limits.ask()
-        self._changes.put(partial(self._listener.switch_up, datapath.id, address_of(datapath), ports))
+        self._changes.put(partial(self._listener.switch_up, datapath.id, shown_peer(datapath.address), ports))
 
     def _let_go(self, connection: SwitchConnection) -> None:
         """End a connection to a switch that obeys a controller of a later term."""
         datapath = connection.datapath
-        self._changes.put(partial(self._listener.led_by_another, datapath.id, address_of(datapath)))
+        self._changes.put(partial(self._listener.led_by_another, datapath.id, shown_peer(datapath.address)))
         datapath.close()
 
     def disconnected(self, datapath: Any) -> None:
