@@ -27,7 +27,9 @@ def configure() -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             harmless,
-            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], drop_missing=True),
+            structlog.processors.LogfmtRenderer(
+                key_order=["timestamp", "level", "event"], drop_missing=True, bool_as_flag=False
+            ),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,

@@ -21,13 +21,13 @@ Sink = Callable[[Mapping[str, Any]], None]
 
 
 def line(values: Mapping[str, Any]) -> str:
-    """Return an event as logfmt; a value with spaces or quotes is quoted, ``True`` is its key alone."""
-    return " ".join(name if value is True else f"{name}={_shown(value)}" for name, value in values.items())
+    """Return an event as logfmt; a value with spaces or quotes is quoted."""
+    return " ".join(f"{name}={_shown(value)}" for name, value in values.items())
 
 
 def _shown(value: object) -> str:
-    if value is None or value is False:
-        return "" if value is None else "false"
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
     text = printable(str(value))
     if not text or _PLAIN.fullmatch(text):
         return text

@@ -7,7 +7,7 @@ from hostagent.log import AgentLog, line
 
 def test_a_line_is_logfmt_whatever_the_values_hold():
     values = {"event": "agent.lost", "why": 'said "no"\nand left', "empty": "", "none": None, "yes": True, "no": False}
-    assert line(values) == r'event=agent.lost why="said \"no\"\nand left" empty= none= yes no=false'
+    assert line(values) == r'event=agent.lost why="said \"no\"\nand left" empty= none= yes=true no=false'
 
 
 def test_a_value_is_cut_and_nothing_in_it_is_obeyed_by_a_terminal():
