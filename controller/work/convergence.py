@@ -164,7 +164,7 @@ class Convergence:
         done = StepDone(step.plan.epoch, step.stage, started_us, state.now_us(), error, changes)
         with state.changed:
             if installed.in_force is None and any(fault.is_gone for fault in failed) and self._is_starting():
-                self._note_failure(done)
+                self._note_wait(done)
                 return False
             self._note_switches(step, before, done, failed)
         return True
@@ -177,8 +177,11 @@ class Convergence:
         state = self._state
         return state.elapsed_us() < state.value.started_us + state.site.lease_ms * 1000
 
-    def _note_failure(self, done: StepDone) -> None:
-        """Write down that nothing of the first plan is in force yet; under the lock."""
+    def _note_wait(self, done: StepDone) -> None:
+        """Write down that the first plan waits for switches; under the lock.
+
+        Of one that does not call in time more is said: it is a fault then.
+        """
         state = self._state
         if state.stopping:
             return
@@ -187,9 +190,7 @@ class Convergence:
         state.put(reported=reported, installed=state.installed.after(done))
         self._progress = replace(self._progress, first=None)
         if done.error != said:  # it is tried again each second; one line is enough
-            state.events.publish(
-                "transition.failed", level="error", epoch=done.epoch, place=done.stage.value, error=done.error
-            )
+            state.events.publish("transition.waits", epoch=done.epoch, place=done.stage.value, why=done.error)
 
     def _note_switches(self, step: Step, before: Before, done: StepDone, failed: tuple[PlaceFault, ...]) -> None:
         """Write down what switches have confirmed, and which could not; under the lock."""
