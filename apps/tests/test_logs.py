@@ -1,12 +1,10 @@
 """What a stranger can write into the log: nothing that ends a line, moves a cursor, or fills the disk."""
 
-import doctest
 import logging
 import subprocess
 import sys
 
 from apps import logs
-from topology import printable
 
 SCRIPT = """
 import logging, threading
@@ -29,10 +27,6 @@ thread.start()
 thread.join()
 raise RuntimeError("the last")
 """
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(printable).failed == 0
 
 
 def test_of_one_place_in_a_library_there_is_one_line_a_minute_with_how_many_it_stands_for():

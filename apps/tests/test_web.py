@@ -1,7 +1,6 @@
 """REST's port and those who say too much, too slowly, or nothing at all: an honest client is served beside them."""
 
 import contextlib
-import doctest
 import json
 import socket
 import threading
@@ -12,7 +11,6 @@ import httpx
 import pytest
 
 from apps.web import web
-from controller.security import connections
 from controller.security.connections import Limits, OpenConnections
 from controller.settings.listen import ListenAddress
 
@@ -77,10 +75,6 @@ def poured(one, pieces):
             one.sendall(piece)
             sent += len(piece)
     return sent
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(connections).failed == 0
 
 
 @pytest.mark.parametrize(

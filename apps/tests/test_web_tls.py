@@ -1,7 +1,6 @@
 """REST's port by TLS: whom it trusts and how long, what strangers cannot take, and for whom a proxy asks."""
 
 import contextlib
-import doctest
 import http.client
 import json
 import socket
@@ -14,8 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apps.web import web
-from controller.northbound import proxies
-from controller.security import pki_files, tls
+from controller.security import pki_files
 from controller.security.connections import Limits
 from controller.security.tls import ServerTls
 from controller.settings.listen import ListenAddress
@@ -78,11 +76,6 @@ def asked(number, context, headers=None, connection=None):
     if connection is None:
         one.close()
     return said
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(proxies).failed == 0
-    assert doctest.testmod(tls).failed == 0
 
 
 def test_who_trusts_the_authority_is_served_and_who_does_not_turns_away(folder):

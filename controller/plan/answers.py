@@ -41,6 +41,7 @@ def answered_shares(
     >>> from controller.plan.flows import flow_on
     >>> from mininet_tests.testing.networks import chile_illinois
     >>> network = chile_illinois()
+    >>> from controller.plan.keys import FlowId
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
     >>> carriers = answers([image], DEFAULT_POLICY)

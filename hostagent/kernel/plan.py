@@ -131,8 +131,9 @@ def matches_of(allocation: Allocation) -> tuple[Match, ...]:
 
     >>> from ipaddress import IPv4Network
     >>> from topology.protocol import FlowClass
-    >>> matches_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
-    (Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None, source=None),)
+    >>> (match,) = matches_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
+    >>> match.dest == IPv6Network("::ffff:10.0.0.0/104"), match.dest_port, match.source
+    (True, 443, None)
     """
     dests = dict.fromkeys((allocation.dest, *allocation.also))
     selector = allocation.dest_port, allocation.local_port, allocation.own_dscp

@@ -1,6 +1,5 @@
 """Connections are dealt to lanes in proportion, and nothing else is dealt."""
 
-import doctest
 from collections import Counter
 from dataclasses import replace
 from ipaddress import IPv6Address, ip_network
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.kernel import deals
 from hostagent.kernel.deals import MOST_TURNS, Deal, Destination, deals_of, turns
 from hostagent.kernel.plan import KernelPlan, MapChange, change_to
 from topology.protocol import Allocation, CalledLane, FlowClass
@@ -25,10 +23,6 @@ def lane(number, size_bytes=100, **more):
 
 def at(address):
     return str(address.ipv4_mapped or address)
-
-
-def test_examples():
-    assert doctest.testmod(deals).failed == 0
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=2, max_size=16))

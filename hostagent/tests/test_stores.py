@@ -1,6 +1,5 @@
 """Stores: what of them is in the configuration, and what is learnt of one between two looks."""
 
-import doctest
 import os
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
@@ -24,10 +23,6 @@ from topology.telemetry import StoreBrake, Telemetry
 
 S_NS, MB, MBIT = 10**9, 10**6, 10**6
 GOOD = 'host: arch\ncontrollers: ["unix:/run/c.sock"]\n'
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(disk).failed == 0
 
 
 def test_a_store_says_where_what_is_received_is_put(tmp_path):

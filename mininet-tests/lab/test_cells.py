@@ -1,6 +1,5 @@
 """Cells are kept one by one, a run that was stopped goes on, and one that fails stops no other; the lab is a script."""
 
-import doctest
 import json
 import os
 import signal
@@ -51,10 +50,6 @@ def run(kept, *names):
 
 def boots(kept):
     return len((kept.folder / "boots").read_text())
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(cells).failed == 0
 
 
 def test_cells_of_a_file_are_adopted_but_none_that_is_here(lab):

@@ -1,6 +1,5 @@
 """One launcher for all: every experiment is in it, and says what it has come to."""
 
-import doctest
 import io
 import json
 import runpy
@@ -9,14 +8,12 @@ import sys
 
 import pytest
 
-from mininet_tests.bench import growth
 from mininet_tests.lab import commands
-from mininet_tests.launcher import cli, progress, published, registry
+from mininet_tests.launcher import cli, progress, published
 from mininet_tests.launcher.children import followed
 from mininet_tests.launcher.experiment import Experiment, Group, Place
 from mininet_tests.launcher.progress import Shown
 from mininet_tests.launcher.registry import EXPERIMENTS, PARTS, TESTS_ONLY
-from mininet_tests.testing import progress as told
 
 TESTS = commands.ROOT / "mininet-tests"
 
@@ -24,11 +21,6 @@ TESTS = commands.ROOT / "mininet-tests"
 def rooms(kind):
     """The experiments' folders of a kind, as modules' names."""
     return {f"{kind}.{folder.name}" for folder in (TESTS / kind).iterdir() if (folder / "__init__.py").exists()}
-
-
-def test_examples_in_the_docstrings_are_true():
-    for module in (growth, progress, registry, told):
-        assert doctest.testmod(module).failed == 0
 
 
 def test_every_scenario_and_paper_is_in_it():

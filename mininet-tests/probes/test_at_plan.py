@@ -1,8 +1,5 @@
 """When a flow is said to be back at its plan."""
 
-import doctest
-
-from mininet_tests.probes import series
 from mininet_tests.probes.at_plan import SLICE_US, back_ms, bps
 
 RATE_BPS = 80_000_000
@@ -46,7 +43,3 @@ def test_a_flow_that_stays_away_or_below_its_plan_is_not_back():
 
 def test_a_rate_is_what_has_arrived_over_the_time():
     assert bps(received(), "base20", 0, 1_000_000) == RATE_BPS
-
-
-def test_examples_of_what_arrives_over_time():
-    assert doctest.testmod(series).failed == 0

@@ -64,8 +64,7 @@ def network_namespace(name: str) -> Iterator[str]:
 class PrivateOvs:
     """ovsdb-server and ovs-vswitchd, started and stopped by us, by process id.
 
-    >>> with PrivateOvs(Directories.under(tmp_path)) as ovs:  # doctest: +SKIP
-    ...     ovs.vsctl("add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev")
+    As in ``with PrivateOvs(Directories.under(tmp_path)) as ovs: ovs.vsctl("add-br", "s1")``.
     """
 
     def __init__(self, directories: Directories, namespace: str | None = None) -> None:

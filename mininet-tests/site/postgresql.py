@@ -39,8 +39,7 @@ class PrivatePostgres:
         machine: if given, it runs there, and is reached over TCP; its clients are trusted.
         disk_bytes: if given, all that it may write, on a disk of its own in memory.
 
-    >>> with PrivatePostgres() as postgres:  # doctest: +SKIP
-    ...     Database(postgres.url).open()
+    As in ``with PrivatePostgres() as postgres: Database(postgres.url).open()``.
     """
 
     def __init__(self, machine: CabledMachine | None = None, disk_bytes: int = 0) -> None:

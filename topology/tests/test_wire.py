@@ -1,24 +1,12 @@
 """The arithmetic of bytes and windows."""
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import topology.addresses
-import topology.hops
-import topology.network
-import topology.units
-import topology.wire
 from topology.wire import Framing, Layer, conversion, converted_bps, cwnd_segments, transfer_us
 
 rates = st.integers(1, 10**12)
-
-
-@pytest.mark.parametrize("module", [topology.wire, topology.units, topology.addresses, topology.hops, topology.network])
-def test_examples_in_the_docstrings_are_true(module):
-    assert doctest.testmod(module).failed == 0
 
 
 def test_the_paper_measured_its_best_window_within_one_percent_of_the_formula():

@@ -1,15 +1,8 @@
 """YAML: plain values, or one error."""
 
-import doctest
-
 import pytest
 
-from topology import yaml_text
 from topology.yaml_text import NotYaml, values_of
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(yaml_text).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """``headway history``: against an API of a site without switches, and along the chain in a database."""
 
-import doctest
 import json
 import sqlite3
 from datetime import UTC, datetime
@@ -8,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from apps.cli import history
 from apps.cli.main import app
 from controller.database import Database
 from controller.tests.changes_contract import recorded
@@ -42,10 +40,6 @@ def verify(path, *arguments):
     """Verify; return exit code, standard output, standard error."""
     ended = CliRunner().invoke(app, ("history", "--verify", "--store", f"sqlite:///{path}", *arguments))
     return ended.exit_code, ended.stdout, ended.stderr
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(history).failed == 0
 
 
 def test_all_versions_of_a_reservation_are_shown_with_what_has_changed(cli):

@@ -1,6 +1,5 @@
 """The API in process, on a site without switches: announcements, views, metrics, and what goes wrong."""
 
-import doctest
 import json
 from datetime import UTC, datetime
 
@@ -10,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.northbound.access import all_may
 from controller.northbound.api import MOST_BODY_BYTES, api
-from controller.northbound.rest import answers, conditional
 from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import api_of, dependencies_of
 from controller.plan.deliveries import LAST_COUNT_US
@@ -37,11 +35,6 @@ def client(site):
 def idle():
     """A client of another such site, for what changes nothing."""
     return TestClient(api_of(ready_site()), raise_server_exceptions=False)
-
-
-@pytest.mark.parametrize("module", [answers, conditional])
-def test_examples_in_the_docstrings_are_true(module):
-    assert doctest.testmod(module).failed == 0
 
 
 # Announcements.

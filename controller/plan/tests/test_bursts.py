@@ -1,6 +1,5 @@
 """Bursts: what a port must hold, against a queue that is followed tick by tick; and what senders are told to do."""
 
-import doctest
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -48,10 +47,6 @@ def ticked_bytes(arrivals, port_bps):
 def a_tick_bytes(some, port_bps):
     """What one tick can be wrong by: all arrive, or the port sends, for the whole of it."""
     return (sum(s.nic_bps for s in some) + port_bps) / (8 * TICKS_PER_S)
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(bursts).failed == 0
 
 
 @pytest.mark.parametrize(("senders", "printed_mb"), [(2, 11), (10, 20)])

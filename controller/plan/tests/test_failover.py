@@ -1,13 +1,11 @@
 """What the plan becomes when one of two circuits dies."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import failover
 from controller.plan.announcements import Announcement
 from controller.plan.failover import carried, late, redundant, without
 from controller.plan.flows import flow_on
@@ -200,7 +198,3 @@ def test_a_promise_that_the_plan_has_nothing_for_has_no_end():
     broken = promise(900_000_000, until_us=10_000_000)
     then = dead(PlanInput(broken.flows), {"north", "south"})
     assert list(late([broken], then, TWO.framing, 0)) == [("image", 10_000_000, None)]
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(failover).failed == 0

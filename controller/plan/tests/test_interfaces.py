@@ -1,13 +1,11 @@
 """No host is given more than its interface carries, however many circuits its flows cross."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import interfaces
 from controller.plan.failover import carries
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.plan import PlanInput
@@ -109,7 +107,3 @@ def test_what_a_slow_interface_cannot_use_of_a_circuit_others_have():
     assert slow.frame_bps == carried(network, ("albu10", "albu1"))
     most_bps = plan_of(flows[1], network=network).entries[0].frame_bps
     assert slow.frame_bps + fast.frame_bps == pytest.approx(most_bps, rel=1e-3)
-
-
-def test_the_examples_hold():
-    assert doctest.testmod(interfaces).failed == 0

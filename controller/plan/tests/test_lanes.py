@@ -1,13 +1,11 @@
 """Several circuits for one transfer: all lanes end at one instant, and none is promised what it has not free."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import lanes
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.failover import without
@@ -62,10 +60,6 @@ def plan_after(demand, down):
     """What each interface has by which circuit once some are down, bit/s of frames."""
     plan = planned(2, NETWORK, DEFAULT_POLICY, without(NETWORK, DEFAULT_POLICY, demand, down))
     return {(e.flow.host, line_of(e.flow.path)): e.frame_bps for e in plan.entries}
-
-
-def test_examples():
-    assert doctest.testmod(lanes).failed == 0
 
 
 def test_unequal_lanes_end_at_one_instant_as_the_formula_says():

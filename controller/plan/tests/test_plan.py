@@ -1,14 +1,11 @@
 """The plan at each layer, on one circuit and on a ring of them."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import differences, members
-from controller.plan import plan as plan_module
 from controller.plan.invariant import Layers, Violation, violations
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.plan import Plan, PlanInput
@@ -195,7 +192,3 @@ def test_the_window_follows_the_flows_own_path():
     near, far = (flow(FlowClass.URGENT, "albu10", target, RING) for target in ("losa10", "pop10"))
     windows = [planned(2, RING, DEFAULT_POLICY, PlanInput((one,))).entries[0].window_segments for one in (near, far)]
     assert windows[1] / windows[0] == pytest.approx(5, rel=0.01)
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert [doctest.testmod(one).failed for one in (plan_module, members, differences)] == [0, 0, 0]

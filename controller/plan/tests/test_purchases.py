@@ -1,6 +1,5 @@
 """What must be bought, against brute force over every instant."""
 
-import doctest
 import itertools
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from controller.plan import purchases
 from controller.plan.purchases import (
     Buy,
     Period,
@@ -96,10 +94,6 @@ def live(bought, now_us):
 def total_bps(uses, at_us):
     """The sum of the uses at an instant."""
     return sum(u.rate_bps for u in uses if u.start_us <= at_us < u.end_us)
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(purchases).failed == 0
 
 
 @given(any_uses, any_terms)

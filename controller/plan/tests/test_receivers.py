@@ -1,6 +1,5 @@
 """Receivers: the paper's numbers, and a fluid that is followed step by step and never finds the receiver full."""
 
-import doctest
 from fractions import Fraction
 from math import ceil
 
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan import receivers
 from controller.plan.receivers import (
     BYTE_US,
     Incoming,
@@ -38,10 +36,6 @@ lines = st.integers(1_000, 10**8)
 
 def bps(mbit):
     return int(Fraction(mbit) * MBIT)
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(receivers).failed == 0
 
 
 @pytest.mark.parametrize(("size_mb", "drain", "predicted"), TABLE_3)

@@ -1,12 +1,9 @@
 """What of a network can be booked, and what a rate takes of it."""
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import keys
 from controller.plan.keys import ClassShare, Pool, resource_of
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import capacities, circuit_rate_bps, joint, need, of_circuit
@@ -18,10 +15,6 @@ from topology.wire import PPM
 NETWORK = chile_illinois()
 PATH = ("base20", "ls1", "ch1", "arch")
 WAN, BACK = Hop("ls1", "ch1"), Hop("ch1", "ls1")
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(keys).failed == 0
 
 
 @pytest.mark.parametrize("resource", [*capacities(NETWORK, DEFAULT_POLICY), Pool("a ls1->ch1 urgent")], ids=str)

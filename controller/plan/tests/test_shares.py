@@ -1,13 +1,11 @@
 """Shares: exact sums, guarantees, priorities."""
 
-import doctest
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan import shares
 from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
 from controller.plan.shares import class_shares, max_min
 from topology.protocol import FlowClass
@@ -25,10 +23,6 @@ def policies(draw):
     order = draw(st.permutations(range(4)))
     classes = zip(FlowClass, guarantees, caps, order, strict=True)
     return Policy({c: ClassPolicy(g, cap, prio, 0) for c, g, cap, prio in classes})
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(shares).failed == 0
 
 
 parts_of = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)).map(sorted), min_size=1, max_size=8)

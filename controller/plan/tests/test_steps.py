@@ -1,6 +1,5 @@
 """The step function against its definition, instant by instant."""
 
-import doctest
 from itertools import pairwise
 
 import pytest
@@ -30,10 +29,6 @@ def made(adds):
         function.add(start, end, amount)
         values[start:end] = [v + amount for v in values[start:end]]
     return function, values
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(steps).failed == 0
 
 
 @given(additions, interval, st.integers(-20, 30))

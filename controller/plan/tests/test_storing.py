@@ -1,12 +1,10 @@
 """Onto a disk: both times against the formulas, and a disk that is never asked for more than it has."""
 
-import doctest
 from fractions import Fraction
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.plan import storing
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.keys import StorePlace
 from controller.plan.receivers import ReceiverBucket
@@ -25,10 +23,6 @@ from controller.plan.volume import US, Volume, earliest_finish
 
 ANY = 2**62
 END_US = 10_000 * US
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(storing).failed == 0
 
 
 def pieces(rates, each_us=7 * US):

@@ -1,6 +1,5 @@
 """Many promises of one pair of hosts: each is in the plan, in its class, on its way, or was refused when asked for."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from controller.plan import claims
 from controller.plan.admission import Reason, Refused, Request
 from controller.plan.announcements import Wish
 from controller.plan.answers import answers
@@ -282,10 +280,6 @@ def test_a_promise_beside_a_late_image_of_the_same_host_has_all_that_the_interfa
 
 LedgerAndPlan.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestLedgerAndPlan = LedgerAndPlan.TestCase
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(claims).failed == 0
 
 
 @pytest.mark.parametrize("network", [GIGABIT, TWO])

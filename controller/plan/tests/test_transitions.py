@@ -1,12 +1,10 @@
 """Transitions: which step is safe, from what is in force and what is wanted."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from controller.plan import transitions
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
@@ -49,10 +47,6 @@ def steps(old, new):
             step.plan if step.stage is Stage.QUEUES else now.queues,
         )
     return found
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(transitions).failed == 0
 
 
 def test_what_is_taken_from_one_class_for_another_takes_all_five_steps():

@@ -1,22 +1,14 @@
 """Tokens that are renewed before they end; refusals in one cause for each port."""
 
-import doctest
-
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from controller.providers import nsi_wire, oscars_refusals, tokens
 from controller.providers.errors import SecretUnusable
 from controller.providers.oscars_refusals import condensed
 from controller.providers.tests.buying import of
 from controller.providers.tests.faulty import running
 from controller.providers.tokens import Login, LoginSettings
-
-
-@pytest.mark.parametrize("module", [tokens, oscars_refusals, nsi_wire])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0
 
 
 class Desk:

@@ -1,6 +1,5 @@
 """Certificates and the folder of an authority."""
 
-import doctest
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from controller.security import pki, pki_files
 from controller.security.pki import NotAName
 from controller.security.pki_files import PkiError
-from topology import certificates
 from topology.certificates import (
     CLIENT_URI,
     OVSDB_URI,
@@ -200,10 +198,6 @@ MADE = {
     Kind.CLIENT: ("ana@example.org", f"{CLIENT_URI}ana@example.org"),
     Kind.OVSDB: ("ctl.example.org", OVSDB_URI),
 }
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(certificates).failed == 0
 
 
 @pytest.mark.parametrize("kind", Kind)

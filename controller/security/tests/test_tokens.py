@@ -1,6 +1,5 @@
 """Tokens: found by what is shown and by nothing near it, kept as hashes in a file that is its owner's alone."""
 
-import doctest
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,17 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.security import tokens
 from controller.security.token_file import TokenFile, TokensUnusable, read_tokens, write_tokens
 from controller.security.tokens import Principal, Role, Tokens, new_token
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 END = NOW + timedelta(days=30)
 TEXT, KEPT = new_token("ana", Role.RESERVE, NOW, END)
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(tokens).failed == 0
 
 
 def test_a_token_is_its_principals_until_its_end():

@@ -1,7 +1,5 @@
 """The points of Antony's later figures, and what is read off a flow; no lab is needed for this."""
 
-import doctest
-
 from mininet_tests.papers.antony import flow_figure, flow_points, flow_report
 from mininet_tests.papers.antony.flow_points import again_after_s, mean_mbps
 from mininet_tests.papers.antony.flow_points import flow_points as points
@@ -17,10 +15,6 @@ def flow(mbps, *, flood=None, every_s=1.0):
     for rate in mbps:
         arrived.append(arrived[-1] + rate * 125_000 * every_s)
     return {"arrived_bytes": arrived, "flow": {"every_s": every_s, "flood": flood}}
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(flow_points).failed == 0
 
 
 def test_every_point_is_a_flow_with_a_name_of_its_own_and_the_quick_ones_are_few():

@@ -1,15 +1,10 @@
 """The ends of transfers, compared: each way of sending them against the one before, by the same cells."""
 
-import doctest
 import json
 
 from mininet_tests.lab.cells import Kept
 from mininet_tests.papers.freemon import cells, tail
 from mininet_tests.papers.freemon.limits import Way
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(tail).failed == 0
 
 
 def small(way, *times_s, connection="reused"):

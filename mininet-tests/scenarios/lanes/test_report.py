@@ -1,10 +1,7 @@
 """What a run over lanes comes to."""
 
-import doctest
-
 import pytest
 
-from mininet_tests.scenarios.lanes import figure, programs, report, run
 from mininet_tests.scenarios.lanes.aims import aims
 from mininet_tests.scenarios.lanes.report import LANES, transfer
 
@@ -33,11 +30,6 @@ def seen(rates_of, **more):
             "promise": {"promised_in_s": 11.0}, "connections": {"base20": 8, "base20.eth1": 4}, "told": [],
             "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0}, "violations": [], "what": "undisturbed",
             "one_path": False, "own_paths": False, **more}  # fmt: skip
-
-
-@pytest.mark.parametrize("module", [figure, programs, report, run])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0
 
 
 def test_lanes_at_their_plan_take_what_the_formula_says():

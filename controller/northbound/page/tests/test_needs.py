@@ -1,6 +1,5 @@
 """The headline: every case of which it must say no, with what it means and what helps."""
 
-import doctest
 from dataclasses import replace
 
 import pytest
@@ -42,10 +41,6 @@ def seen(site, **behind):
     watch.look()
     site.clock.now_us += 3 * S
     return watch.look().needs
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(module).failed == 0
 
 
 def test_a_site_that_is_well_needs_nobody(site):

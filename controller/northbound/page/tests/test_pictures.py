@@ -1,6 +1,5 @@
 """The map, the calendars and the transitions as pictures: well-formed, to scale, and in words too."""
 
-import doctest
 import re
 from datetime import UTC, timedelta, timezone
 from itertools import combinations
@@ -8,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from controller.northbound.page import calendar_svg, map_svg, steps_svg, words
+from controller.northbound.page import calendar_svg, map_svg, steps_svg
 from controller.northbound.page.calendar_svg import HEIGHT, LesserTime, Now, calendar_rows, span
 from controller.northbound.page.look import Look
 from controller.northbound.page.series import sample
@@ -92,10 +91,6 @@ def calendars(site, local=UTC, lesser=()):
     promised = list(ledger.reservations.values()), list(ledger.announcements.values())
     made = calendar_rows(TWO, *promised, Now(START_US, local), lesser)
     return {row.circuit: row for row in made}
-
-
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(words).failed == 0
 
 
 def test_the_map_names_every_site_and_circuit_and_says_how_it_is(site):

@@ -1,6 +1,5 @@
 """Every sender's own meter: its allocations fit, and together they are its class's; and the numbers they have."""
 
-import doctest
 from collections import defaultdict
 from dataclasses import replace
 
@@ -15,7 +14,6 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow, plan_of
 from controller.plan.tests.ring import RING, any_demand
 from controller.southbound.errors import MetersExhausted
-from controller.southbound.openflow import metadata, meter_numbers
 from controller.southbound.openflow.desired import lowered, switch_state
 from controller.southbound.openflow.messages import messages
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers, SenderKey, numbered_meters
@@ -38,12 +36,6 @@ def senders_of(switch, *flows):
     """The senders at a switch for these flows, by host and class."""
     found = senders(NETWORK, switch, plan_of(*flows), DEFAULT_POLICY, MeterNumbers())
     return {(sender.key.host, sender.key.flow_class): sender for sender in found}
-
-
-@pytest.mark.parametrize("module", [meter_numbers, metadata], ids=lambda module: module.__name__)
-def test_examples_in_the_docstrings_are_true(module):
-    found = doctest.testmod(module)
-    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 def test_each_of_two_senders_in_a_class_has_a_meter_of_its_allocation_and_no_more():
