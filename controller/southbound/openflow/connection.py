@@ -18,7 +18,7 @@ from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, S
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.asked_role import AskedRole
 from controller.southbound.openflow.limits import AskedLimits
-from controller.southbound.openflow.messages import Message, PutRule
+from controller.southbound.openflow.messages import Barrier, Message, PutRule
 from controller.southbound.openflow.state import Rule, SwitchState, is_ours
 
 _log = structlog.get_logger()
@@ -149,15 +149,18 @@ class SwitchConnection:
             if self._batch is not None:
                 self._batch.ended.set()
 
-    def send_phase(self, phase: Sequence[Message], deadline: Deadline) -> None:
-        """Send messages and a barrier; return once the switch has confirmed them.
+    def send(self, messages: Sequence[Message], deadline: Deadline) -> None:
+        """Send messages and a barrier, all at once; return once the switch has confirmed them.
 
         Raises:
             SwitchRefused: it answered one of them with an error.
         """
         datapath = self.datapath
-        asked = [(message, wire.to_wire(datapath, message)) for message in phase]
-        batch = self._exchange([*asked, (None, wire.barrier(datapath))], deadline)
+        asked = [
+            (m, wire.barrier(datapath) if isinstance(m, Barrier) else wire.to_wire(datapath, m))
+            for m in (*messages, Barrier())
+        ]
+        batch = self._exchange(asked, deadline)
         if batch.refusals:
             self._refuse(datapath.id, batch)
 

@@ -1,7 +1,8 @@
 """Messages to a switch, and the smallest ordered list of them from one state to another. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from operator import attrgetter
 
 from controller.southbound.errors import NotSettable
@@ -93,7 +94,13 @@ class DeleteRule:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All before is confirmed before anything after is sent."""
+    """The switch does all before it before anything after it (OpenFlow 1.3, section 7.3.7).
+
+    Attributes:
+        is_awaited: whether nothing after it is sent before all before it is confirmed.
+    """
+
+    is_awaited: bool = True
 
 
 Message = PutMeter | DeleteMeter | PutGroup | DeleteGroup | PutRule | DeleteRule | Barrier
@@ -102,11 +109,14 @@ Message = PutMeter | DeleteMeter | PutGroup | DeleteGroup | PutRule | DeleteRule
 def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...]:
     """Return the smallest ordered difference that turns ``installed`` into ``desired``; nothing if they are equal.
 
-    Four phases, a barrier between them, so that a refusal stops what depends on it:
+    Four phases, a barrier between them:
 
     1. Classes' meters that shrink. 2. New meters and groups, senders' meters that grow, then rules put: make before
     break, no packet is ever without its rule. 3. Rules deleted, then meters and groups that nobody uses any more.
     4. Classes' meters that grow, and senders' that shrink.
+
+    A barrier is awaited where a refusal must stop what comes next: rules are deleted once those put are confirmed, and
+    a class's meter grows or comes once those that shrink are. The switch may be a long way away.
 
     So over the classes' meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside
     one that goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
@@ -150,9 +160,29 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
         [PutMeter(meter, exists=True) for meter in changed if not is_early[meter.meter_id]],
     )
     ordered: list[Message] = []
-    for phase in filter(None, phases):
-        ordered += [Barrier(), *phase] if ordered else phase
+    is_sure = True  # that what was sent can be counted on
+    needs_it = (False, _turns_a_class(puts), bool(phases[1]), True)
+    leaves_it = (False, False, not _turns_a_class(deletes), True)
+    for phase, needs, leaves in zip(phases, needs_it, leaves_it, strict=True):
+        if phase and ordered:
+            ordered.append(Barrier(is_awaited=needs and not is_sure))
+            is_sure = is_sure or needs
+        ordered += phase
+        is_sure = is_sure and (leaves or not phase)
     return tuple(ordered)
+
+
+def at_once(difference: Iterable[Message]) -> Iterator[list[Message]]:
+    """Yield the messages between awaited barriers: each such part is sent at once, when the one before is confirmed."""
+    for is_awaited, part in groupby(difference, lambda message: isinstance(message, Barrier) and message.is_awaited):
+        if not is_awaited:
+            yield list(part)
+
+
+def _turns_a_class(some: Iterable[Message]) -> bool:
+    """Return whether a class's meter comes or goes."""
+    turned = (message for message in some if isinstance(message, PutMeter | DeleteMeter))
+    return any(message.meter.meter_id not in SENDER_METER_IDS for message in turned)
 
 
 def _size(meter: DropMeter) -> tuple[int, int]:

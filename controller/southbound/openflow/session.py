@@ -5,7 +5,6 @@ asks it to ``apply`` a desired state or to read back what is ``installed``. Thre
 runs at a time; the service is told of switches in a thread of ours, so it may call back at once.
 """
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeou
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection
 from controller.southbound.openflow.foreign import Ignored, without_ignored
-from controller.southbound.openflow.messages import Barrier, messages
+from controller.southbound.openflow.messages import Barrier, at_once, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
 from controller.southbound.openflow.switch_listener import SwitchListener
 from controller.southbound.openflow.teller import Teller
@@ -304,7 +303,8 @@ class SwitchSessions:
             timeout_s: for the whole, seconds.
 
         Raises:
-            SwitchRefused: it refused a message. No later phase was sent; the next call reads back what it has.
+            SwitchRefused: it refused a message. Nothing after the next awaited barrier was sent; the next call reads
+                back what it has.
             SwitchGone: it is not connected, or went away before it had confirmed.
             SwitchTimeout: it did not confirm in time.
             SwitchTooSmall: it has said that it does not hold so much; nothing was sent.
@@ -326,9 +326,8 @@ class SwitchSessions:
                     connection.confirmed = desired  # the same, and known by identity from now on
                 return 0
             connection.confirmed = None  # unknown until the last barrier
-            for is_barrier, phase in itertools.groupby(difference, lambda message: isinstance(message, Barrier)):
-                if not is_barrier:
-                    connection.send_phase(list(phase), deadline)
+            for together in at_once(difference):
+                connection.send(together, deadline)
             # the very same rules where nothing is spared: then they need not be looked at again
             connection.confirmed = replace(desired, rules=desired.rules | spared) if spared else desired
         sent = sum(not isinstance(message, Barrier) for message in difference)

@@ -28,7 +28,7 @@ def to_wire(datapath: Any, message: Message) -> Any:
     """Return the os-ken message that carries ``message``.
 
     Raises:
-        TypeError: a barrier, which stands between messages and has none of its own here.
+        TypeError: a barrier, which is made by :func:`barrier`.
     """
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
     match message:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ from controller.southbound.openflow.state import (
     drop_meter,
     match,
 )
-from controller.southbound.openflow.tests.fake_switch import FakeSwitch, Fate, Packet
+from controller.southbound.openflow.tests.fake_switch import FakeSwitch, Fate, Packet, RefusedByFake
 
 FOREIGN_METER = DropMeter(7, 5_000, 500)
 FOREIGN_RULE = Rule(0, 65_535, match({"in_port": 9}), cookie=0x77, meter_id=7, output_port=3)
@@ -121,6 +122,50 @@ def test_a_packet_that_has_a_rule_before_and_after_has_one_at_every_instant(befo
         had, will_have = (shared_switch(state).fate(packet) for state in (before, after))
         if had.rules and will_have.rules:
             assert all(switch.fate(packet).rules for switch in instants(before, after))
+
+
+def refused(before: SwitchState, after: SwitchState, number: int) -> Iterator[FakeSwitch]:
+    """Yield the switch before the first message and after each that it is sent; it refuses one, by its number.
+
+    What has been sent with that one is done, as far as it does not stand on it; nothing after the next awaited barrier
+    is sent.
+    """
+    switch = shared_switch(before)
+    yield switch
+    is_refused = False
+    for count, message in enumerate(messages(after, before)):
+        if is_refused and isinstance(message, Barrier) and message.is_awaited:
+            return
+        is_refused = is_refused or count == number
+        with suppress(RefusedByFake):
+            if count != number:
+                switch.apply(message)
+        yield switch
+
+
+@given(states(), states(), st.data())
+def test_whatever_is_refused_nothing_sums_to_more_and_no_packet_loses_its_rule(before, after, data):
+    sent = messages(after, before)
+    if not sent:
+        return
+    number = data.draw(st.integers(0, len(sent) - 1))
+    old, new = ({m.meter_id for m in state.meters} for state in (before, after))
+    for some in (old & new, old | new):
+        sums = [rates_kbps(switch, some) for switch in refused(before, after, number)]
+        bound_kbps = max(rates_kbps(shared_switch(state), some) for state in (before, after))
+        assert max(sums) <= bound_kbps or (some != old & new and old - new and new - old)  # one replaces another
+    for packet in _PACKETS:
+        had, will_have = (shared_switch(state).fate(packet) for state in (before, after))
+        if had.rules and will_have.rules:
+            assert all(switch.fate(packet).rules for switch in refused(before, after, number))
+
+
+def test_a_switch_is_waited_for_only_where_a_refusal_must_stop_what_comes_next():
+    less, more = ([drop_meter(id_, bps, 1000) for id_ in (1000, 1001)] for bps in (1_000_000, 5_000_000))
+    before = SwitchState(frozenset({rule(5, "10.0.0.1", 1000)}), frozenset({less[0], more[1]}))
+    after = SwitchState(frozenset({rule(6, "10.0.0.1", 1000)}), frozenset({more[0], less[1]}))
+    waits = [message.is_awaited for message in messages(after, before) if isinstance(message, Barrier)]
+    assert waits == [False, True, False]  # shrink, put; delete, grow
 
 
 @given(states(), states())
