@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from mininet_tests.site.command import run
+from mininet_tests.site.delayed_cable import DelayedCable
 
 LOSES_ALL = ("root", "pfifo", "limit", "0")  # a queue with room for nothing (tc-pfifo(8))
 
@@ -17,6 +18,7 @@ class CabledMachine:
 
     Args:
         number: of those that one process makes.
+        rtt_s: of its cable, there and back, seconds.
 
     Attributes:
         name: of its network namespace.
@@ -24,10 +26,12 @@ class CabledMachine:
         address: its own.
     """
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, rtt_s: float = 0.0) -> None:
         self.name = f"hw{secrets.token_hex(4)}"  # namespaces have one folder, whatever else is isolated
         net = (os.getpid() + number) % 250
         self.near, self.address = f"198.18.{net}.1", f"198.18.{net}.2"  # RFC 2544 section C.2.2: for tests
+        self._rtt_s = rtt_s
+        self._cable: DelayedCable | None = None
 
     @property
     def inside(self) -> tuple[str, ...]:
@@ -38,7 +42,7 @@ class CabledMachine:
         """Make it."""
         run("ip", "netns", "add", self.name)
         try:
-            run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
+            self._lay()
             run("ip", "address", "add", f"{self.near}/30", "dev", self.name)
             run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", "eth")
             run("ip", "link", "set", self.name, "up")
@@ -53,6 +57,17 @@ class CabledMachine:
     def __exit__(self, *_: object) -> None:
         """Take it away, its end of the cable with it."""
         run("ip", "netns", "delete", self.name)
+        if self._cable is not None:
+            self._cable.close()
+
+    def _lay(self) -> None:
+        """Lay the cable: an interface of ours by the machine's name, and ``eth`` there."""
+        if not self._rtt_s:
+            run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
+            return
+        far = f"{self.name}f"
+        self._cable = DelayedCable((self.name, far), self._rtt_s)
+        run("ip", "link", "set", far, "netns", self.name, "name", "eth")
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:

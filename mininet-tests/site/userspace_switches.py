@@ -34,6 +34,18 @@ def add_switches(ovs: PrivateOvs, network: Network, openflow: str) -> None:
         )
 
 
+def remove_switches(ovs: PrivateOvs, network: Network) -> None:
+    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's.
+
+    Queues have the term of this one; the next one's terms are lower, and are refused there.
+    """
+    for switch in network.switches:
+        ovs.vsctl("del-br", switch.name)
+        for link in (link for _, link in port_links(network, switch.name) if link.circuit):
+            subprocess.run(["ip", "link", "del", link.port_name], check=True)
+    ovs.vsctl("--all", "destroy", "qos", "--", "--all", "destroy", "queue")
+
+
 def add_port(ovs: PrivateOvs, switch: str, link: Link, number: int | None = None) -> None:
     """Add the port of a link to a switch, under its own number or another."""
     ovs.vsctl(*_added(switch, link, number))

@@ -18,7 +18,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway import Client
 from mininet_tests.lab.commands import ROOT
@@ -30,6 +30,7 @@ from mininet_tests.scenarios.pair.site import PairSite, pair_site
 from mininet_tests.scenarios.pair.steps import said_at_ends, steps, summed
 from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
 from mininet_tests.testing.reports import write_report
+from topology.units import duration_us
 
 AGENTS = 200
 ROUNDS_OF_A_WORLD = 25
@@ -42,9 +43,17 @@ MORE = (UPGRADED, *DOWN)  # what is played if it is asked for
 STAYS = {"cut", "database", UPGRADED}  # most often the same leads on, or twice another
 
 
-def played(folder: Path, agents: int, reservations: int, kinds: Sequence[str]) -> dict[str, Any]:
+class SiteOf(NamedTuple):
+    """What :func:`pair_site` is asked for."""
+
+    agents: int
+    reservations: int = 0
+    rtt_s: float = 0.0
+
+
+def played(folder: Path, site_of: SiteOf, kinds: Sequence[str]) -> dict[str, Any]:
     """Return what was seen in rounds of these kinds, one after the other, in a world of their own."""
-    with pair_site(folder, agents, reservations) as site:
+    with pair_site(folder, **site_of._asdict()) as site:
         seen = []
         for number, kind in enumerate(kinds):
             seen.append(site.round(kind))
@@ -52,30 +61,27 @@ def played(folder: Path, agents: int, reservations: int, kinds: Sequence[str]) -
         return {"rounds": seen} | _in_the_end(site)
 
 
-def worlds(
-    folder: Path, agents: int, rounds: int, seed: int, kinds: Sequence[str], reservations: int = 0
-) -> dict[str, Any]:
+def worlds(folder: Path, site_of: SiteOf, rounds: int, seed: int, kinds: Sequence[str]) -> dict[str, Any]:
     """Return what was seen in all rounds; worlds that are kept in the folder are not played again."""
     drawn = random.Random(seed)
     wanted = [kinds[number] if number < len(kinds) else drawn.choice(kinds) for number in range(rounds)]
     found, of_commit = [], commit()
     for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD)):
         of_it = wanted[first : first + ROUNDS_OF_A_WORLD]
-        asked = {"agents": agents, "reservations": reservations, "kinds": of_it, "commit": of_commit}
+        asked = {**site_of._asdict(), "kinds": of_it, "commit": of_commit}
         world = folder / "worlds" / str(number)
         kept = world / "seen.json"
         known = json.loads(kept.read_text()) if kept.exists() else {}
         if known.get("asked") != asked:
             shutil.rmtree(world, ignore_errors=True)
-            seen = played(world, agents, reservations, of_it)
+            seen = played(world, site_of, of_it)
             logs = _logs(world)
             known = {"asked": asked, "seen": seen, "steps": steps(logs), "said_at_ends": said_at_ends(logs)}
             kept.write_text(json.dumps(known))
         found.append(known)
     together = {name: sum(one["seen"][name] for one in found) for name in COUNTED}
     return {
-        "agents": agents,
-        "reservations": reservations,
+        **site_of._asdict(),
         "kinds": list(kinds),
         "rounds": [one for world in found for one in world["seen"]["rounds"]],
         "steps": summed(tuple(hand_over) for world in found for hand_over in world["steps"]),
@@ -183,13 +189,18 @@ def main() -> int:
     parser.add_argument(
         "--reservations", type=int, default=0, help="on the books when a world begins (default: %(default)s)"
     )
+    parser.add_argument("--rtt", default="0 ms", help="between a controller and all else (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     parser.add_argument("--publish", action="store_true", help="write the table and the figure of docs/pair.md")
     asked = parser.parse_args()
-    if asked.publish and (set(asked.kinds) != set(KINDS) or asked.reservations):
-        parser.error("--publish: the page has every kind of round, and no more: leave out --kinds and --reservations")
+    rtt_s = duration_us(asked.rtt) / 1e6
+    if asked.publish and (set(asked.kinds) != set(KINDS) or asked.reservations or rtt_s):
+        parser.error(
+            "--publish: the page has every kind of round, and no more: leave out --kinds, --reservations, --rtt"
+        )
     asked.out.mkdir(parents=True, exist_ok=True)
-    found = worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds, asked.reservations)
+    site_of = SiteOf(asked.agents, asked.reservations, rtt_s)
+    found = worlds(asked.out, site_of, asked.rounds, asked.seed, asked.kinds)
     result = reported({"seed": asked.seed} | found)
     write_report(asked.out, result)
     if asked.publish:

@@ -5,7 +5,6 @@ The database, switches and agents are others': the packets of a machine of the t
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,6 @@ from typing import Any
 
 import httpx
 
-from controller.plan.wiring import port_links
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.both_down import DOWN, brought_back
@@ -28,7 +26,7 @@ from mininet_tests.site.pair_agents import Lateness, PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
-from mininet_tests.site.userspace_switches import add_switches
+from mininet_tests.site.userspace_switches import add_switches, remove_switches
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import star
 from topology.network import Network
@@ -231,18 +229,6 @@ def _heard_again(cable: ExitStack) -> None:
     cable.close()
 
 
-def remove_switches(ovs: PrivateOvs, network: Network) -> None:
-    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's.
-
-    Queues have the term of this one; the next one's terms are lower, and are refused there.
-    """
-    for switch in network.switches:
-        ovs.vsctl("del-br", switch.name)
-        for link in (link for _, link in port_links(network, switch.name) if link.circuit):
-            subprocess.run(["ip", "link", "del", link.port_name], check=True)
-    ovs.vsctl("--all", "destroy", "qos", "--", "--all", "destroy", "queue")
-
-
 def _troubles(one: Running) -> list[str]:
     """Return why a controller is not well; nothing if it is."""
     try:
@@ -253,13 +239,14 @@ def _troubles(one: Running) -> list[str]:
 
 
 @contextmanager
-def pair_site(folder: Path, agents: int, reservations: int = 0) -> Iterator[PairSite]:
+def pair_site(folder: Path, agents: int, reservations: int = 0, rtt_s: float = 0.0) -> Iterator[PairSite]:
     """Give a pair that settles; logs are in the folder. In network and mount namespaces of our own.
 
     Args:
         folder: for configurations and logs.
         agents: how many hosts have one.
         reservations: how many are on the books from the beginning.
+        rtt_s: between a controller and all else, seconds.
     """
     network = star(agents - 1, 1, CIRCUIT_BPS)
     ways = {host.name: "archive" for host in network.hosts[1:]} | {"archive": network.hosts[1].name}
@@ -268,8 +255,8 @@ def pair_site(folder: Path, agents: int, reservations: int = 0) -> Iterator[Pair
         forwards()
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         ovs.vsctl("set-manager", f"ptcp:{OVSDB_PORT}")
-        machines = tuple(parts.enter_context(CabledMachine(number)) for number in range(3))
-        (*of_pair, database) = machines
+        of_pair = tuple(parts.enter_context(CabledMachine(number, rtt_s)) for number in range(2))
+        database = parts.enter_context(CabledMachine(2))
         postgres = parts.enter_context(PrivatePostgres(database))
         if reservations:
             filled(network, reservations, postgres.url, time.time_ns() // 1_000).close()

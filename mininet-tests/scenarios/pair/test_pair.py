@@ -10,7 +10,16 @@ from mininet_tests.lab.commands import ROOT
 from mininet_tests.scenarios.pair import run as pair_run
 from mininet_tests.scenarios.pair.both_down import DOWN
 from mininet_tests.scenarios.pair.page import published
-from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, ROUNDS_OF_A_WORLD, UPGRADED, aims
+from mininet_tests.scenarios.pair.run import (
+    COUNTED,
+    FELL_BACK,
+    KINDS,
+    OBEYED,
+    ROUNDS_OF_A_WORLD,
+    UPGRADED,
+    SiteOf,
+    aims,
+)
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
@@ -93,26 +102,26 @@ def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
 def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_path, monkeypatch):
     played = []
 
-    def plays(folder, _agents, _reservations, kinds):
+    def plays(folder, _site_of, kinds):
         folder.mkdir(parents=True)
         played.append(list(kinds))
         return {"rounds": [{"kind": kind} for kind in kinds]} | dict.fromkeys(COUNTED, 1)
 
     monkeypatch.setattr(pair_run, "played", plays)
     rounds = 2 * ROUNDS_OF_A_WORLD
-    found = pair_run.worlds(tmp_path, 5, rounds, 1, KINDS)
+    found = pair_run.worlds(tmp_path, SiteOf(5), rounds, 1, KINDS)
     assert ([one["kind"] for one in found["rounds"]], found["lost"]) == (played[0] + played[1], 2)
     assert (len(found["rounds"]), found["steps"]) == (rounds, {})
-    assert pair_run.worlds(tmp_path, 5, rounds, 1, KINDS) == found
+    assert pair_run.worlds(tmp_path, SiteOf(5), rounds, 1, KINDS) == found
     assert len(played) == 2
-    longer = pair_run.worlds(tmp_path, 5, rounds + 1, 1, KINDS)
+    longer = pair_run.worlds(tmp_path, SiteOf(5), rounds + 1, 1, KINDS)
     assert (len(longer["rounds"]), len(played)) == (rounds + 1, 3)
-    pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
+    pair_run.worlds(tmp_path, SiteOf(6), rounds, 1, KINDS)
     assert len(played) == 5
-    pair_run.worlds(tmp_path, 6, rounds, 1, KINDS, reservations=9)
+    pair_run.worlds(tmp_path, SiteOf(6, 9), rounds, 1, KINDS)
     assert len(played) == 7
     monkeypatch.setattr(pair_run, "commit", lambda: "another")
-    pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
+    pair_run.worlds(tmp_path, SiteOf(6), rounds, 1, KINDS)
     assert len(played) == 9
 
 
