@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import quantiles
 
 import structlog
-import yaml
 from websockets.client import ClientProtocol
 from websockets.frames import Frame
 from websockets.http11 import Response
@@ -35,7 +34,7 @@ from controller.security import pki, pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.lab import commands
-from mininet_tests.site.command import HEADWAY
+from mininet_tests.site.real_agent import real_agent
 from mininet_tests.site.running import free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.eventually import eventually
@@ -225,7 +224,7 @@ def run(folder: Path) -> dict[str, float]:
     for number in range(HOSTS):
         pki_files.make(folder, Kind.AGENT, (f"dtn{number}",), now, pki.CERTIFICATE_DAYS)
     controller = Controller(folder, port)
-    agent = real_agent(REAL, folder, port)
+    agent = real_agent(REAL, folder, f"{ADDRESS}:{port}")
     simulator: subprocess.Popen[bytes] | None = None
     epochs = iter(range(10, 10_000))
     times: dict[int, list[int]] = {}
@@ -248,16 +247,6 @@ def run(folder: Path) -> dict[str, float]:
     return {f"{p}_{n}": _percentile_ms(spent[n], p) for n in PUSHES for p in ("p50", "p99")} | {
         "real_p99_among_200": _percentile_ms(spent[HOSTS][: PUSHES[HOSTS]], "p99")
     }
-
-
-def real_agent(host: str, folder: Path, port: int) -> "subprocess.Popen[bytes]":
-    """Start the agent of a host, kernel part and all; its log is ``agent.log``."""
-    stem = folder / "agents" / host
-    tls = {"authority": str(folder / "ca.pem"), "certificate": f"{stem}.pem", "key": f"{stem}.key"}
-    config = {"host": host, "controllers": [f"{ADDRESS}:{port}"], "tls": tls, "run_dir": str(folder / "run")}
-    (folder / "agent.yaml").write_text(yaml.safe_dump(config))
-    with (folder / "agent.log").open("wb") as log:
-        return subprocess.Popen([HEADWAY, "agent", "--config", folder / "agent.yaml"], stdout=log, stderr=log)
 
 
 def _pushed(controller: Controller, epoch: int) -> int:

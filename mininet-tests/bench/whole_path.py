@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections import deque
-from datetime import datetime
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -32,10 +31,12 @@ import httpx
 import yaml
 
 from hostagent.agent.agent import REPORT_S
-from mininet_tests.bench.agent_push import ADDRESS, Simulated, real_agent
+from mininet_tests.bench.agent_push import ADDRESS, Simulated
 from mininet_tests.bench.attach import NOTHING_TO_TELL, configured, cpu_s
 from mininet_tests.lab import commands
+from mininet_tests.probes.agent_log import applied_s
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.real_agent import real_agent
 from mininet_tests.site.running import Running, free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switches import add_switches
@@ -93,12 +94,6 @@ def simulate(folder: Path, port: int) -> None:
             print(json.dumps({agent.host: sorted(agent.received_ns.values()) for agent in agents}))
 
 
-def applied_s(log: Path) -> list[float]:
-    """Return when an agent's kernel took in each plan, Unix time, from its log."""
-    said = re.findall(r"timestamp=(\S+) .*event=agent\.applied", log.read_text())
-    return [datetime.fromisoformat(at).timestamp() for at in said]
-
-
 def is_well(http: httpx.Client) -> bool:
     """Return whether the controller has nothing to complain of, and every host's agent."""
     health = http.get("/healthz").json()
@@ -116,7 +111,8 @@ def run(folder: Path, rounds: int) -> dict[str, Any]:
         add_switches(ovs, network, yaml.safe_load(config.read_text())["listen"]["openflow"].rpartition(":")[2])
         controller.start()
         command = commands.module("bench.whole_path", "--simulate", str(folder), "--port", str(port))
-        hosts, real = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), real_agent(REAL, folder, port)
+        hosts = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        real = real_agent(REAL, folder, f"{ADDRESS}:{port}")
         try:
             with httpx.Client(base_url=controller.url, timeout=30) as http:
                 eventually(lambda: is_well(http), within_s=READY_WITHIN_S, what="all is well")

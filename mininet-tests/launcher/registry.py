@@ -36,6 +36,14 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "far",
+        Group.SCENARIO,
+        "the controller is up to 200 ms away from switches and agents: they attach, hold their leases, and follow",
+        "scenarios.far.run",
+        Place.ISOLATED,
+        5,
+    ),
+    Experiment(
         "pair",
         Group.SCENARIO,
         "of a pair of controllers the one that leads, its machine or the database is lost, again and again",

@@ -32,6 +32,7 @@ class Running:
         url: its REST API.
         process: the process, None while it is down.
         trusts: what is believed of its REST API, if that speaks TLS.
+        token: that is shown to it, if it must be.
         inside: what stands before its command, of a machine of its own.
         begun_at: where in its log the last start begins.
     """
@@ -40,6 +41,7 @@ class Running:
     url: str
     process: subprocess.Popen[bytes] | None = None
     trusts: ssl.SSLContext | None = None
+    token: str = ""
     inside: tuple[str, ...] = ()
     begun_at: int = 0
 
@@ -70,9 +72,14 @@ class Running:
         if self.process is not None and self.process.poll() is not None:
             tail = self.config.with_suffix(".log").read_text(errors="replace")[-2000:]
             raise AssertionError(f"the controller ended with {self.process.returncode}:\n{tail}")
-        with contextlib.suppress(httpx.TransportError):
-            return httpx.get(f"{self.url}/v1/topology", timeout=5, verify=self.trusts or True).status_code == 200
+        with contextlib.suppress(httpx.TransportError), self.http(timeout_s=5) as http:
+            return http.get("/v1/topology").status_code == 200
         return False
+
+    def http(self, timeout_s: float) -> httpx.Client:
+        """Return what asks its REST API."""
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        return httpx.Client(base_url=self.url, timeout=timeout_s, verify=self.trusts or True, headers=headers)
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """End it by a signal."""
@@ -96,6 +103,7 @@ def running(
     *,
     rate: str = "10 Gbit/s",
     trusts: ssl.SSLContext | None = None,
+    token: str = "",
     **more: object,
 ) -> Iterator[Running]:
     """Give a controller of the two-site network on a database; it is ended afterwards.
@@ -106,6 +114,7 @@ def running(
         inside: what stands before its command, of a machine of its own; then all of ``listen`` must be said.
         rate: of the circuit.
         trusts: what is believed of its REST API, which then speaks TLS.
+        token: that is shown to it.
         more: of its configuration; what ``listen`` does not say is at free ports.
     """
     said = more.pop("listen", {})
@@ -114,7 +123,7 @@ def running(
     config = directory / "controller.yaml"
     network = section_of(chile_illinois(rate_bps(rate)))
     config.write_text(yaml.safe_dump({"network": network, "listen": listen, "store": database, **more}))
-    one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", trusts=trusts, inside=inside)
+    one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", None, trusts, token, inside)
     try:
         one.start()
         yield one

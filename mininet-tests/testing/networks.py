@@ -103,6 +103,18 @@ def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: 
     return scaled(loaded(FILES["asc-ring"]), (10**10, rate_bps), (20_000, delay_us), mtu_bytes)
 
 
+def one_site(hosts: int, here: str, elsewhere: str) -> Network:
+    """Return a network with one switch of ours, its hosts, and a circuit to a site that is not ours."""
+    at = {f"h{n}": {"address": f"10.0.0.{n + 1}", "port": f"h{n}", "rate": "10 Gbit/s"} for n in range(hosts)}
+    ends = {"a": {"switch": "ls1", "port": "wan"}, "z": {"site": elsewhere}}
+    sites = {
+        here: {"switch": {"name": "ls1", "dpid": "0000000000000001"}, "hosts": at},
+        elsewhere: {"prefixes": ["10.60.0.0/16"]},
+    }
+    rhine = {"rate": "10 Gbit/s", "delay": "60 ms"} | ends
+    return described({"name": "one-site", "sites": sites, "circuits": {"rhine": rhine}})
+
+
 def star(hosts: int, circuits: int, circuit_bps: int = STAR_BPS) -> Network:
     """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
 

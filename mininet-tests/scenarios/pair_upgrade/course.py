@@ -40,7 +40,7 @@ from mininet_tests.site.topos import Realised
 from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
-from mininet_tests.testing.networks import described
+from mininet_tests.testing.networks import one_site
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import print_aims, write_report
 from topology.network import Network
@@ -182,21 +182,6 @@ class Upgrade:
         return SwitchesSeen.now(Realised(None, self.network, {}))
 
 
-def one_site() -> Network:
-    """Return a network with one switch of ours, its hosts, and a circuit to a site that is not ours."""
-    hosts = {f"h{n}": {"address": f"10.0.0.{n + 1}", "port": f"h{n}", "rate": "10 Gbit/s"} for n in range(HOSTS)}
-    ends = {"a": {"switch": "ls1", "port": "wan"}, "z": {"site": ELSEWHERE}}
-    said = {
-        "name": "one-site",
-        "sites": {
-            HERE: {"switch": {"name": "ls1", "dpid": "0000000000000001"}, "hosts": hosts},
-            ELSEWHERE: {"prefixes": ["10.60.0.0/16"]},
-        },
-        "circuits": {"rhine": {"rate": "10 Gbit/s", "delay": "60 ms"} | ends},
-    }
-    return described(said)
-
-
 def set_up(pair: Sequence[PackagedController], network: Network, database: str, near: str, folder: Path) -> str:
     """Set the pair up as the manual says, on machines that have the packages; return the operator's token."""
     (folder / "network.yaml").write_text(yaml.safe_dump(section_of(network)))
@@ -222,7 +207,7 @@ def set_up(pair: Sequence[PackagedController], network: Network, database: str, 
 @contextmanager
 def packaged_pair(root: Path, old: Path, new: Path, folder: Path) -> Iterator[Upgrade]:
     """Give a pair of the old packages that is set up, with a script that knows both, and all that hangs on it."""
-    network = one_site()
+    network = one_site(HOSTS, HERE, ELSEWHERE)
     versions = {"old": packages.found(old)[:2], "new": packages.found(new)[:2]}
     with ExitStack() as parts:
         forwards()

@@ -1,0 +1,1 @@
+"""The controller is far away from what it controls."""

@@ -1,0 +1,150 @@
+"""A site whose controller is far away: a switch, its database and agents, one of them real, each with a stream by TLS.
+
+For network and mount namespaces of our own, as ``isolated.sh`` makes them.
+"""
+
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+
+from controller.security import pki, pki_files
+from controller.security.token_file import write_tokens
+from controller.security.tokens import Role, new_token
+from mininet_tests.site.machines import CabledMachine
+from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.pair_agents import PairAgent, calling
+from mininet_tests.site.real_agent import real_agent
+from mininet_tests.site.running import running
+from mininet_tests.site.spoken_agents import agent_tls
+from mininet_tests.site.userspace_switches import add_switches, remove_switches
+from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import one_site
+from topology.certificates import OVSDB_URI, REST_URI, Kind, switch_uri
+from topology.network import Network
+from topology.network_text import section_of
+
+HOSTS, REAL, HERE, ELSEWHERE = 20, "h0", "la-serena", "cern"
+OPENFLOW, REST, AGENTS, OVSDB = 6653, 8080, 6654, 6640
+WELL_WITHIN_S = 60.0
+ERROR = re.compile(r"level=(?:error|critical) .*")
+LOST = re.compile(r"event=agent\.(?:lost|refused|lease_over) .*")
+
+
+@dataclass
+class FarSite:
+    """The site, once all is well.
+
+    Attributes:
+        http: asks the controller from where the site is.
+        agents: of all hosts but the real one's.
+        well_s: how long it took from when switch and agents began to call until all was well, seconds.
+        folder: with the logs.
+    """
+
+    http: httpx.Client
+    agents: tuple[PairAgent, ...]
+    well_s: float
+    folder: Path
+
+    @property
+    def fallbacks(self) -> int:
+        """How often the leases of hosts have run out."""
+        return sum(agent.fallbacks for agent in self.agents)
+
+    @property
+    def troubles(self) -> list[str]:
+        """Errors that the controller has said, and streams that the real agent has lost."""
+        said = (self.folder / "controller.log").read_text(), (self.folder / "agent.log").read_text()
+        return ERROR.findall(said[0]) + LOST.findall(said[1])
+
+
+def certified(folder: Path, network: Network, machine: CabledMachine) -> tuple[dict[str, object], dict[str, str]]:
+    """Make the certificates of all, as ``headway pki`` does; return the controller's section ``tls``, and REST's."""
+    now, days = pki_files.now(), pki.CERTIFICATE_DAYS
+    to_switches = folder / pki_files.TO_SWITCHES
+    for authority in (folder, to_switches):
+        pki_files.init(authority, "far", now, pki.AUTHORITY_DAYS)
+    own = pki_files.make(folder, Kind.CONTROLLER, (machine.address,), now, days)
+    shown = pki_files.make(to_switches, Kind.OVSDB, (machine.address, OVSDB_URI), now, days)
+    rest = pki_files.make(folder, Kind.REST, (machine.address, REST_URI), now, days)
+    for host in network.hosts:
+        pki_files.make(folder, Kind.AGENT, (host.name,), now, days)
+    for switch in network.switches:
+        pki_files.make(folder, Kind.SWITCH, (switch.name, switch_uri(switch.dpid)), now, days)
+    tls: dict[str, object] = {
+        "authority": str(folder / "ca.pem"),
+        "certificate": str(own.certificate),
+        "key": str(own.key),
+        "revoked": str(folder / "crl.pem"),
+        "switches": {"certificate": str(shown.certificate), "key": str(shown.key)},
+    }
+    return tls, {"certificate": str(rest.certificate), "key": str(rest.key)}
+
+
+@contextmanager
+def far_site(folder: Path, rtt_s: float) -> Iterator[FarSite]:
+    """Give a site that is well.
+
+    Args:
+        folder: for certificates, configurations and logs.
+        rtt_s: between the controller and all else, there and back, seconds.
+    """
+    network = one_site(HOSTS, HERE, ELSEWHERE)
+    (switch,) = network.switches
+    hosts = [host.name for host in network.hosts if host.has_agent]
+    with ExitStack() as parts:
+        machine = parts.enter_context(CabledMachine(rtt_s=rtt_s))
+        ovs = parts.enter_context(PrivateOvs(Directories.standard()))
+        tls, of_rest = certified(folder, network, machine)
+        now = datetime.now(UTC)
+        token, kept = new_token("far", Role.OPERATE, now, now + timedelta(hours=1))
+        write_tokens(folder / "tokens", (kept,))
+        controller = parts.enter_context(
+            running(
+                folder,
+                f"sqlite:///{folder}/headway.db",
+                machine.inside,
+                trusts=ssl.create_default_context(cafile=folder / "ca.pem"),
+                token=token,
+                tls=tls,
+                access={"tokens": str(folder / "tokens")},
+                network=section_of(network),
+                flows=[{"name": f"raw-{h}", "class": "background", "from": h, "to": ELSEWHERE} for h in hosts],
+                listen={
+                    "openflow": f"ssl:{machine.address}:{OPENFLOW}",
+                    "rest": f"{machine.address}:{REST}",
+                    "agents": f"{machine.address}:{AGENTS}",
+                    "tls": of_rest,
+                },
+                ovsdb={switch.name: f"ssl:{machine.near}:{OVSDB}"},
+            )
+        )
+        begun_s = time.monotonic()
+        add_switches(ovs, network, str(OPENFLOW))
+        parts.callback(remove_switches, ovs, network)
+        stem = folder / "switches" / switch.name
+        ovs.vsctl("set-ssl", f"{stem}.key", f"{stem}.pem", str(folder / pki_files.TO_SWITCHES / "ca.pem"))
+        ovs.vsctl("set-manager", f"pssl:{OVSDB}")
+        ovs.vsctl("set-controller", switch.name, f"ssl:{machine.address}:{OPENFLOW}")
+        address = f"{machine.address}:{AGENTS}"
+        agents = tuple(PairAgent(name, (address,), agent_tls(folder, name)) for name in hosts if name != REAL)
+        parts.enter_context(calling(agents))
+        real = real_agent(REAL, folder, address)
+        parts.callback(real.wait, 20)
+        parts.callback(real.terminate)
+        http = parts.enter_context(controller.http(timeout_s=30))
+        eventually(lambda: _is_well(http), within_s=WELL_WITHIN_S, what="all is well")
+        yield FarSite(http, agents, time.monotonic() - begun_s, folder)
+
+
+def _is_well(http: httpx.Client) -> bool:
+    """Return whether the controller has nothing to complain of, and each host's agent."""
+    health = http.get("/healthz").json()
+    return bool(health["ok"]) and not health["hosts_missing"]
