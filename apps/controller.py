@@ -104,7 +104,7 @@ def _serve(
 
 def _switches_address(settings: ControllerSettings) -> Address:
     """Return where switches connect, and how."""
-    return Address(settings.openflow.host, settings.openflow.port, settings.switches_tls)
+    return Address(settings.openflow.bare_host, settings.openflow.port, settings.switches_tls)
 
 
 def _queue_writers(settings: ControllerSettings, term: int) -> dict[str, QueueWriter]:

@@ -59,11 +59,10 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
         elif not os.access(folder, os.W_OK | os.X_OK):
             yield f"{address}: the folder {folder} cannot be written"
         return
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with contextlib.closing(socket.socket(family)) as tried:
+    with contextlib.closing(socket.socket(address.family)) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((address.host.strip("[]"), address.port))
+            tried.bind((address.bare_host, address.port))
             tried.listen()  # a bound port of another that does not listen yet is found by this
         except OSError as error:
             yield f"{address}: {error.strerror or error}: end who listens there, or take another"

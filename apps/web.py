@@ -44,7 +44,7 @@ def web(
     """
     STRANGERS.setLevel(logging.ERROR)
     credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2) if tls else None
-    bound = socket.create_server((address.host.strip("[]"), address.port), family=address.family, backlog=BACKLOG)
+    bound = socket.create_server((address.bare_host, address.port), family=address.family, backlog=BACKLOG)
     open_ones = OpenConnections[Guest](limits.connections, limits.of_one_address)
     served = partial(BoundedProtocol, limits, open_ones, proxies)
     config = uvicorn.Config(

@@ -55,6 +55,11 @@ class ListenAddress:
         """Of sockets that listen there."""
         return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
+    @property
+    def bare_host(self) -> str:
+        """The host as sockets take it: an IPv6 address without its brackets."""
+        return self.host.strip("[]")
+
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
