@@ -102,9 +102,10 @@ def make(
         OSError: the folder cannot be written.
     """
     authority = _authority(folder)
-    for name in its_names[not kind.is_dialled :]:
+    is_host = kind.is_dialled or kind is Kind.OVSDB  # a controller's, by its name or address
+    for name in its_names[not is_host :]:
         pki.general_name(name)  # before it is part of a path
-    if not kind.is_dialled and client_name(f"{CLIENT_URI}{its_names[0]}") is None:
+    if not is_host and client_name(f"{CLIENT_URI}{its_names[0]}") is None:
         raise NotAName(its_names[0])
     stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
     stem.parent.mkdir(exist_ok=True, mode=0o700)  # of an authority from before there were switches'

@@ -77,6 +77,19 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, made, arguments, 
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["ctl.example.org", "192.0.2.1", "2001:db8::1"])
+def test_a_controller_is_named_to_agents_and_to_switches_by_its_name_or_address(run, made, name):
+    for command, folder in (("controller", made), ("ovsdb", made / "ovsdb")):
+        file = folder / "controllers" / f"{name.replace(':', '_')}.pem"
+        assert run(command, "--name", name)[0].count(f"{file} and .key: {name}, ") == 1
+        assert file.exists()
+
+
+def test_no_name_of_a_controller_leads_out_of_the_folder(run, made):
+    for command in ("controller", "ovsdb"):
+        assert "is neither a host name nor an address" in run(command, "--name", "../../x", exit_code=2)[1]
+
+
 def test_a_folder_without_an_authority_says_how_to_make_one(run):
     for command in ("list", "revoke", "renew", "agent", "controller"):
         more = {"revoke": ("x",), "agent": ("arch", "--network", NETWORK), "controller": ("--name", "x")}
