@@ -24,12 +24,15 @@ class CabledMachine:
         name: of its network namespace.
         near: our address at the cable.
         address: its own.
+        near6: our IPv6 address at the cable.
+        address6: its own.
     """
 
     def __init__(self, number: int = 0, rtt_s: float = 0.0) -> None:
         self.name = f"hw{secrets.token_hex(4)}"  # namespaces have one folder, whatever else is isolated
         net = (os.getpid() + number) % 250
         self.near, self.address = f"198.18.{net}.1", f"198.18.{net}.2"  # RFC 2544 section C.2.2: for tests
+        self.near6, self.address6 = f"2001:2:0:{net:x}::1", f"2001:2:0:{net:x}::2"  # RFC 5180 section 8: for tests
         self._rtt_s = rtt_s
         self._cable: DelayedCable | None = None
 
@@ -44,7 +47,9 @@ class CabledMachine:
         try:
             self._lay()
             run("ip", "address", "add", f"{self.near}/30", "dev", self.name)
+            run("ip", "address", "add", f"{self.near6}/64", "dev", self.name, "nodad")
             run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", "eth")
+            run("ip", "-n", self.name, "address", "add", f"{self.address6}/64", "dev", "eth", "nodad")
             run("ip", "link", "set", self.name, "up")
             for device in ("lo", "eth"):
                 run("ip", "-n", self.name, "link", "set", device, "up")

@@ -29,11 +29,11 @@ RTTS_TO_ATTACH, RTTS_TO_CHANGE = 20, 12
 STARTS_S, CHANGES_S = 10.0, 0.25  # what is not a matter of the delay, with room for what else this machine does
 
 
-def seen(folder: Path, rtt_s: float, rounds: int) -> dict[str, Any]:
+def seen(folder: Path, rtt_s: float, rounds: int, *, ipv6: bool) -> dict[str, Any]:
     """Return what was seen at a site; its logs are in the folder, which is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with far_site(folder, rtt_s) as site:
+    with far_site(folder, rtt_s, ipv6=ipv6) as site:
         time.sleep(HELD_S)
         answered, asked = [], []
         for number in range(rounds):
@@ -82,12 +82,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("out/far"), help="folder for report.json and logs")
     parser.add_argument("--rtt", nargs="+", default=RTTS, help="there and back (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="announcements at each (default: %(default)s)")
+    parser.add_argument("--ipv6", action="store_true", help="they call each other by IPv6 addresses")
     asked = parser.parse_args()
     sites = {}
     for number, name in enumerate(asked.rtt):
         tell(number / len(asked.rtt), f"the controller is {name} away")
-        sites[name] = seen(asked.out / name.replace(" ", ""), duration_us(name) / 1e6, asked.rounds)
-    report = {"sites": sites} | stated(aims(sites))
+        sites[name] = seen(asked.out / name.replace(" ", ""), duration_us(name) / 1e6, asked.rounds, ipv6=asked.ipv6)
+    report = {"ipv6": asked.ipv6, "sites": sites} | stated(aims(sites))
     write_report(asked.out, report)
     print_aims(asked.out, report)
     return 0

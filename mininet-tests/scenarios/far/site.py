@@ -65,15 +65,21 @@ class FarSite:
         return ERROR.findall(said[0]) + LOST.findall(said[1])
 
 
-def certified(folder: Path, network: Network, machine: CabledMachine) -> tuple[dict[str, object], dict[str, str]]:
-    """Make the certificates of all, as ``headway pki`` does; return the controller's section ``tls``, and REST's."""
+def certified(folder: Path, network: Network, address: str) -> tuple[dict[str, object], dict[str, str]]:
+    """Make the certificates of all, as ``headway pki`` does; return the controller's section ``tls``, and REST's.
+
+    Args:
+        folder: for all.
+        network: whose hosts and switches.
+        address: that the controller is called by.
+    """
     now, days = pki_files.now(), pki.CERTIFICATE_DAYS
     to_switches = folder / pki_files.TO_SWITCHES
     for authority in (folder, to_switches):
         pki_files.init(authority, "far", now, pki.AUTHORITY_DAYS)
-    own = pki_files.make(folder, Kind.CONTROLLER, (machine.address,), now, days)
-    shown = pki_files.make(to_switches, Kind.OVSDB, (machine.address, OVSDB_URI), now, days)
-    rest = pki_files.make(folder, Kind.REST, (machine.address, REST_URI), now, days)
+    own = pki_files.make(folder, Kind.CONTROLLER, (address,), now, days)
+    shown = pki_files.make(to_switches, Kind.OVSDB, (address, OVSDB_URI), now, days)
+    rest = pki_files.make(folder, Kind.REST, (address, REST_URI), now, days)
     for host in network.hosts:
         pki_files.make(folder, Kind.AGENT, (host.name,), now, days)
     for switch in network.switches:
@@ -89,12 +95,13 @@ def certified(folder: Path, network: Network, machine: CabledMachine) -> tuple[d
 
 
 @contextmanager
-def far_site(folder: Path, rtt_s: float) -> Iterator[FarSite]:
+def far_site(folder: Path, rtt_s: float, *, ipv6: bool = False) -> Iterator[FarSite]:
     """Give a site that is well.
 
     Args:
         folder: for certificates, configurations and logs.
         rtt_s: between the controller and all else, there and back, seconds.
+        ipv6: whether they call each other by IPv6 addresses.
     """
     network = one_site(HOSTS, HERE, ELSEWHERE)
     (switch,) = network.switches
@@ -102,7 +109,9 @@ def far_site(folder: Path, rtt_s: float) -> Iterator[FarSite]:
     with ExitStack() as parts:
         machine = parts.enter_context(CabledMachine(rtt_s=rtt_s))
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
-        tls, of_rest = certified(folder, network, machine)
+        near, address = (machine.near6, machine.address6) if ipv6 else (machine.near, machine.address)
+        at, back = (f"[{name}]" if ipv6 else name for name in (address, near))
+        tls, of_rest = certified(folder, network, address)
         now = datetime.now(UTC)
         token, kept = new_token("far", Role.OPERATE, now, now + timedelta(hours=1))
         write_tokens(folder / "tokens", (kept,))
@@ -118,12 +127,12 @@ def far_site(folder: Path, rtt_s: float) -> Iterator[FarSite]:
                 network=section_of(network),
                 flows=[{"name": f"raw-{h}", "class": "background", "from": h, "to": ELSEWHERE} for h in hosts],
                 listen={
-                    "openflow": f"ssl:{machine.address}:{OPENFLOW}",
-                    "rest": f"{machine.address}:{REST}",
-                    "agents": f"{machine.address}:{AGENTS}",
+                    "openflow": f"ssl:{at}:{OPENFLOW}",
+                    "rest": f"{at}:{REST}",
+                    "agents": f"{at}:{AGENTS}",
                     "tls": of_rest,
                 },
-                ovsdb={switch.name: f"ssl:{machine.near}:{OVSDB}"},
+                ovsdb={switch.name: f"ssl:{back}:{OVSDB}"},
             )
         )
         begun_s = time.monotonic()
@@ -131,12 +140,12 @@ def far_site(folder: Path, rtt_s: float) -> Iterator[FarSite]:
         parts.callback(remove_switches, ovs, network)
         stem = folder / "switches" / switch.name
         ovs.vsctl("set-ssl", f"{stem}.key", f"{stem}.pem", str(folder / pki_files.TO_SWITCHES / "ca.pem"))
-        ovs.vsctl("set-manager", f"pssl:{OVSDB}")
-        ovs.vsctl("set-controller", switch.name, f"ssl:{machine.address}:{OPENFLOW}")
-        address = f"{machine.address}:{AGENTS}"
-        agents = tuple(PairAgent(name, (address,), agent_tls(folder, name)) for name in hosts if name != REAL)
+        ovs.vsctl("set-manager", f"pssl:{OVSDB}:[::]" if ipv6 else f"pssl:{OVSDB}")
+        ovs.vsctl("set-controller", switch.name, f"ssl:{at}:{OPENFLOW}")
+        calls = f"{at}:{AGENTS}"
+        agents = tuple(PairAgent(name, (calls,), agent_tls(folder, name)) for name in hosts if name != REAL)
         parts.enter_context(calling(agents))
-        real = real_agent(REAL, folder, address)
+        real = real_agent(REAL, folder, calls)
         parts.callback(real.wait, 20)
         parts.callback(real.terminate)
         http = parts.enter_context(controller.http(timeout_s=30))
