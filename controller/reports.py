@@ -123,7 +123,7 @@ class Reports:
 
     def _compare_addresses(self, hello: Hello) -> None:
         """Say which addresses the network gives a host that it does not have: what it sends would not be the plan's."""
-        has = {address for interface in hello.interfaces for address in interface.addresses}
+        has = {one for interface in hello.interfaces for one in interface.addresses if not one.is_link_local}
         given = self._state.site.network.interfaces_of(hello.host)
         single = (prefix for one in given for prefix in one.prefixes if prefix.num_addresses == 1)
         lacks = " ".join(shown_address(prefix) for prefix in single if prefix.network_address not in has)

@@ -39,7 +39,7 @@ def test_the_first_plan_reaches_switches_and_hosts(site):
 
 def test_a_host_that_lacks_an_address_of_the_network_is_said(site):
     for address in ("10.20.20.20", "10.9.9.9"):
-        interface = HostInterface("eth0", (ip_address(address),))
+        interface = HostInterface("eth0", (ip_address(address), ip_address("fe80::1")))
         site.reports.host_up(Hello("base20", "1", "6.12", interfaces=(interface,)))
     (said,) = [one for one in site.state.events.since(0).events if one.name == "host.other_address"]
     assert said.fields == {"host": "base20", "lacks": "10.20.20.20", "has": "10.9.9.9"}

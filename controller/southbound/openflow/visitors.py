@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.controller: they import each other
-from os_ken.controller.handler import MAIN_DISPATCHER
+from os_ken.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER
 
 from controller.security.connections import OpenConnections, Places
 from controller.security.tls import shown_dpid, shown_serial
@@ -48,8 +48,8 @@ class Visitor:
 
     @property
     def is_switch(self) -> bool:
-        """Whether it has finished the OpenFlow handshake."""
-        return self.datapath is not None and self.datapath.state == MAIN_DISPATCHER
+        """Whether it has finished the OpenFlow handshake; its connection may be ending by now."""
+        return self.datapath is not None and self.datapath.state in {MAIN_DISPATCHER, DEAD_DISPATCHER}
 
     def end(self) -> None:
         """End it at once; who serves it is woken."""

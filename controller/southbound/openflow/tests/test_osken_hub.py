@@ -11,9 +11,11 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
 from structlog.testing import capture_logs
 
 from controller.southbound.errors import FrameworkUnknown
@@ -273,6 +275,20 @@ def test_who_says_nothing_or_not_all_of_it_costs_no_thread_for_long_and_is_cut_o
         assert is_ended(silent)
         assert is_ended(half)
         eventually(lambda: not listener._visitors.served(), within_s=10, what="nobody is served")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_late"),
+    [(HANDSHAKE_DISPATCHER, True), (CONFIG_DISPATCHER, True), (MAIN_DISPATCHER, False), (DEAD_DISPATCHER, False)],
+)
+def test_a_switch_whose_connection_ends_is_none_that_came_late(state, is_late):
+    """Its end takes round trips by TLS."""
+    known = visitors.Visitors()
+    with socket.socket() as unused:
+        visitor = visitors.Visitor(unused, ("192.0.2.7", 4711), "192.0.2.7", 0.0, datapath=SimpleNamespace(state=state))
+        known.came(visitor)
+        assert known.begins(visitor)
+        assert known.late(visitors.SWITCH_WITHIN_S + 1) == ((visitor,) if is_late else ())
 
 
 def test_a_flood_from_one_address_is_bounded_and_takes_no_place_of_another():
