@@ -1,9 +1,10 @@
 """Messages to a switch, and the smallest ordered list of them from one state to another. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 from controller.southbound.errors import NotSettable
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS
@@ -17,6 +18,7 @@ from controller.southbound.openflow.state import (
     is_ours,
 )
 
+_SHRUNK, _PUT = "what shrinks has shrunk", "what is put is there"
 _METER_ID, _GROUP_ID = attrgetter("meter_id"), attrgetter("group_id")
 
 
@@ -115,8 +117,8 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     break, no packet is ever without its rule. 3. Rules deleted, then meters and groups that nobody uses any more.
     4. Classes' meters that grow, and senders' that shrink.
 
-    A barrier is awaited where a refusal must stop what comes next: rules are deleted once those put are confirmed, and
-    a class's meter grows or comes once those that shrink are. The switch may be a long way away.
+    A barrier is awaited where a refusal must stop what comes next. Rules are deleted, and senders' meters shrink, once
+    the rules put are confirmed; a class's meter grows or comes once those that shrink are. A switch may be far away.
 
     So over the classes' meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside
     one that goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
@@ -153,22 +155,48 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
             *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
             *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
         ]
-    phases: tuple[list[Message], ...] = (
-        [PutMeter(meter, exists=True) for meter in early if meter.meter_id not in SENDER_METER_IDS],
-        [*(PutMeter(meter, exists=True) for meter in early if meter.meter_id in SENDER_METER_IDS), *puts],
-        deletes,
-        [PutMeter(meter, exists=True) for meter in changed if not is_early[meter.meter_id]],
+    shrunk = [PutMeter(meter, exists=True) for meter in early if meter.meter_id not in SENDER_METER_IDS]
+    grown = [PutMeter(meter, exists=True) for meter in early if meter.meter_id in SENDER_METER_IDS]
+    last = [PutMeter(meter, exists=True) for meter in changed if not is_early[meter.meter_id]]
+    of_senders = [message.meter.meter_id in SENDER_METER_IDS for message in last]
+    needs_last = {_SHRUNK: not all(of_senders), _PUT: any(of_senders)}
+    return _with_barriers(
+        _Phase(shrunk, frozenset(), frozenset({_SHRUNK})),
+        _Phase([*grown, *puts], _all_of({_SHRUNK: _turns_a_class(puts)}), _all_of({_PUT: bool(puts)})),
+        _Phase(deletes, frozenset({_PUT}), _all_of({_SHRUNK: _turns_a_class(deletes)})),
+        _Phase(last, _all_of(needs_last), frozenset()),
     )
+
+
+class _Phase(NamedTuple):
+    """Messages that are sent together.
+
+    Attributes:
+        messages: in their order.
+        needs: what is to be confirmed before they are sent.
+        leaves: what is not, once they are sent.
+    """
+
+    messages: Sequence[Message]
+    needs: frozenset[str]
+    leaves: frozenset[str]
+
+
+def _all_of(wanted: Mapping[str, bool]) -> frozenset[str]:
+    return frozenset(name for name, is_wanted in wanted.items() if is_wanted)
+
+
+def _with_barriers(*phases: _Phase) -> tuple[Message, ...]:
+    """Return all messages, with a barrier between two phases; what it confirms need not be waited for again."""
     ordered: list[Message] = []
-    is_sure = True  # that what was sent can be counted on
-    needs_it = (False, _turns_a_class(puts), bool(phases[1]), True)
-    leaves_it = (False, False, not _turns_a_class(deletes), True)
-    for phase, needs, leaves in zip(phases, needs_it, leaves_it, strict=True):
-        if phase and ordered:
-            ordered.append(Barrier(is_awaited=needs and not is_sure))
-            is_sure = is_sure or needs
-        ordered += phase
-        is_sure = is_sure and (leaves or not phase)
+    unsure: frozenset[str] = frozenset()
+    for phase in (one for one in phases if one.messages):
+        if ordered:
+            is_awaited = not phase.needs.isdisjoint(unsure)
+            ordered.append(Barrier(is_awaited))
+            unsure = frozenset() if is_awaited else unsure
+        ordered += phase.messages
+        unsure |= phase.leaves
     return tuple(ordered)
 
 

@@ -160,12 +160,44 @@ def test_whatever_is_refused_nothing_sums_to_more_and_no_packet_loses_its_rule(b
             assert all(switch.fate(packet).rules for switch in refused(before, after, number))
 
 
-def test_a_switch_is_waited_for_only_where_a_refusal_must_stop_what_comes_next():
-    less, more = ([drop_meter(id_, bps, 1000) for id_ in (1000, 1001)] for bps in (1_000_000, 5_000_000))
-    before = SwitchState(frozenset({rule(5, "10.0.0.1", 1000)}), frozenset({less[0], more[1]}))
-    after = SwitchState(frozenset({rule(6, "10.0.0.1", 1000)}), frozenset({more[0], less[1]}))
-    waits = [message.is_awaited for message in messages(after, before) if isinstance(message, Barrier)]
-    assert waits == [False, True, False]  # shrink, put; delete, grow
+def meters(**rates_mbps: int) -> frozenset[DropMeter]:
+    """Meters by ``m`` and their number."""
+    return frozenset(drop_meter(int(name[1:]), mbps * 1_000_000, 1000) for name, mbps in rates_mbps.items())
+
+
+OLD, NEW = rule(5, "10.0.0.1", 2000), rule(5, "10.0.0.1", 2001)
+OTHER, LATER = rule(5, "10.0.0.2", 1000), rule(6, "10.0.0.2", 1000)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits"),
+    [
+        (SwitchState(meters=meters(m1000=5, m2000=5)), SwitchState(meters=meters(m1000=1, m2000=1)), [False]),
+        (SwitchState(meters=meters(m1000=1, m2000=1)), SwitchState(meters=meters(m1000=5, m2000=5)), [False]),
+        (SwitchState(meters=meters(m1000=5, m1001=1)), SwitchState(meters=meters(m1000=1, m1001=5)), [True]),
+        (SwitchState(meters=meters(m1000=5)), SwitchState(meters=meters(m1000=1, m1001=4)), [True]),
+        (
+            SwitchState(frozenset({OLD}), meters(m2000=5)),
+            SwitchState(frozenset({NEW}), meters(m2000=1, m2001=5)),
+            [True],
+        ),
+        (
+            SwitchState(frozenset({OTHER}), meters(m1000=1, m1001=5)),
+            SwitchState(frozenset({LATER}), meters(m1000=5, m1001=1)),
+            [False, True, False],
+        ),
+    ],
+    ids=[
+        "a class's and its sender's meter shrink",
+        "both grow",
+        "one class for another",
+        "a class's meter comes for another's part",
+        "a sender has less once its rule is turned",
+        "a class for another, a rule for another",
+    ],
+)
+def test_a_switch_is_waited_for_only_where_a_refusal_must_stop_what_comes_next(before, after, waits):
+    assert [message.is_awaited for message in messages(after, before) if isinstance(message, Barrier)] == waits
 
 
 @given(states(), states())
