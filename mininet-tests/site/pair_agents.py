@@ -19,6 +19,7 @@ from topology.protocol import (
     Allocations,
     Applied,
     Declined,
+    Demand,
     Hello,
     parsed_allocations,
     to_bytes,
@@ -43,6 +44,8 @@ class PairAgent:
         by: which controller said it.
         fallbacks: how often a lease has run out.
         went_back: epochs that were obeyed after a higher one; there must be none.
+        wants: whether it has at once to send what waits for demand.
+        waited_s: by allocation that has waited for demand, from when it was said until the plan's rate was there.
     """
 
     host: str
@@ -54,6 +57,9 @@ class PairAgent:
     by: int = -1
     fallbacks: int = 0
     went_back: int = 0
+    wants: bool = False
+    waited_s: dict[str, float] = field(default_factory=dict)
+    _said_s: dict[str, float] = field(default_factory=dict)
     _lease_s: float = 0.0
     _entries: tuple[Allocation, ...] = ()
     _streams: dict[int, ClientConnection] = field(default_factory=dict)
@@ -92,9 +98,12 @@ class PairAgent:
         telling = asyncio.create_task(self._tell(stream))
         try:
             while True:
-                answer = await self._heard(number, parsed_allocations(await stream.recv(decode=False)))
+                told = parsed_allocations(await stream.recv(decode=False))
+                answer = await self._heard(number, told)
                 if answer is not None:
                     await stream.send(to_bytes(answer), text=True)
+                for demand in self._demands(told) if self.wants else ():
+                    await stream.send(to_bytes(demand), text=True)
         finally:
             telling.cancel()
 
@@ -113,6 +122,16 @@ class PairAgent:
         left_ms = self.left_ms
         held = self._entries if left_ms else ()
         return Hello(self.host, "0", "6.12", self.epoch if held else 0, left_ms, held)
+
+    def _demands(self, told: Allocations) -> Iterator[Demand]:
+        """Yield that it wants what waits for demand, once; note when it has that."""
+        for entry in told.entries:
+            said_s = self._said_s.get(entry.name)
+            if entry.standby_bps == entry.rate_bps and said_s is None:
+                self._said_s[entry.name] = time.monotonic()
+                yield Demand(told.epoch, entry.name, wants=True, standing_by=False)
+            elif said_s is not None and entry.standby_bps != entry.rate_bps:
+                self.waited_s.setdefault(entry.name, time.monotonic() - said_s)
 
     async def _heard(self, number: int, told: Allocations) -> Applied | Declined | None:
         """Obey a message, or not."""

@@ -30,7 +30,7 @@ from topology.certificates import OVSDB_URI, REST_URI, Kind, switch_uri
 from topology.network import Network
 from topology.network_text import section_of
 
-HOSTS, REAL, HERE, ELSEWHERE = 20, "h0", "la-serena", "cern"
+HOSTS, REAL, WANTS, HERE, ELSEWHERE = 20, "h0", "h1", "la-serena", "cern"
 OPENFLOW, REST, AGENTS, OVSDB = 6653, 8080, 6654, 6640
 WELL_WITHIN_S = 60.0
 ERROR = re.compile(r"level=(?:error|critical) .*")
@@ -52,6 +52,12 @@ class FarSite:
     agents: tuple[PairAgent, ...]
     well_s: float
     folder: Path
+
+    @property
+    def wants(self) -> PairAgent:
+        """The agent whose host has at once to send what is announced of it."""
+        (found,) = (agent for agent in self.agents if agent.wants)
+        return found
 
     @property
     def fallbacks(self) -> int:
@@ -143,7 +149,9 @@ def far_site(folder: Path, rtt_s: float, *, ipv6: bool = False) -> Iterator[FarS
         ovs.vsctl("set-manager", f"pssl:{OVSDB}:[::]" if ipv6 else f"pssl:{OVSDB}")
         ovs.vsctl("set-controller", switch.name, f"ssl:{at}:{OPENFLOW}")
         calls = f"{at}:{AGENTS}"
-        agents = tuple(PairAgent(name, (calls,), agent_tls(folder, name)) for name in hosts if name != REAL)
+        agents = tuple(
+            PairAgent(name, (calls,), agent_tls(folder, name), wants=name == WANTS) for name in hosts if name != REAL
+        )
         parts.enter_context(calling(agents))
         real = real_agent(REAL, folder, calls)
         parts.callback(real.wait, 20)
