@@ -45,6 +45,7 @@ from topology.telemetry import Telemetry
 
 RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
+MAY_AGAIN_S = 0.25  # a renewal that may not be said must not wait for the next: what keeps it may last a moment
 HELLO_WITHIN_S = 10.0
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
 AT_ONCE = 8  # that are let in before others have their turn
@@ -169,12 +170,14 @@ class HostSessions:
                 self._tell(session)
 
     def _tell(self, session: _Session) -> None:
-        """Send an agent the current message, and again in time to renew the lease."""
+        """Send an agent the current message, and again in time to renew the lease; as soon as may be, if it may not."""
         if session.renewal is not None:
             session.renewal.cancel()
+        wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
         if self._may_tell is None or self._may_tell(session.host):
             session.connection.send(session.message)
-        wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
+        else:
+            wait_s = min(wait_s, MAY_AGAIN_S)
         session.renewal = self._loop.call_later(wait_s, self._tell, session)
 
     def _accept(self, listener: socket.socket) -> None:

@@ -155,6 +155,19 @@ def test_a_host_that_may_not_be_told_hears_nothing_until_it_may(served, agent):
     assert agent.hear().epoch == 8
 
 
+def test_a_host_that_might_not_be_told_for_a_moment_has_its_lease_renewed_as_soon_as_it_may(served):
+    """Its next renewal would come when that lease is nearly over."""
+    _, sessions, listener = served
+    sessions._renewal_s, listener.withheld = 60.0, {"base20"}
+    agent = FakeAgent(served[0])
+    agent.say(Hello("base20", "0", "6.12"))
+    with pytest.raises(TimeoutError):
+        agent.hear(timeout_s=0.5)
+    listener.withheld.clear()
+    assert agent.hear(timeout_s=5).epoch == 7
+    agent.close()
+
+
 def test_a_host_that_leaves_is_noticed(served, agent):
     agent.close()
     eventually(lambda: served[2].down == ["base20"], within_s=5, what="the end of the stream")
