@@ -17,7 +17,8 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.aims import aims
 from mininet_tests.scenarios.handover.report import report
-from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.emulation import Emulation, MoreSettings, controller_config, emulation, now_us
+from mininet_tests.site.far_end import EVERYWHERE, put_far
 from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
@@ -26,7 +27,7 @@ from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 from mininet_tests.testing.reports import write_report
-from topology.units import rate_bps
+from topology.units import duration_us, rate_bps
 from topology.wire import Layer, converted_bps
 
 WARM_BYTES = 20_000
@@ -105,24 +106,28 @@ class Scene:
 
 
 @contextmanager
-def scene(circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
-    """Give a site with its standing flows under way."""
+def scene(circuit_bps: int, part_bytes: int, directory: Path, far_us: int = 0) -> Iterator[Scene]:
+    """Give a site with its standing flows under way, its far end so far from the controller, there and back."""
     network = chile_illinois(rate_bps=circuit_bps)
-    with emulation(network, FLOWS, directory, packets=PacketModel(single=True)) as site:
+    listen = controller_config(network, FLOWS)["listen"] | {"openflow": EVERYWHERE}
+    settings = MoreSettings({"listen": listen}) if far_us else None
+    with emulation(network, FLOWS, directory, packets=PacketModel(single=True), settings=settings) as site:
+        if far_us:
+            put_far(site, "ch1", RECEIVER, far_us)
         one = Scene(site, part_bytes)
         one.standing()
         yield one
         one.close()
 
 
-def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
+def run(circuit_bps: int, part_bytes: int, directory: Path, far_us: int) -> dict[str, Any]:
     """Return what was seen, with a warm and with a new connection."""
-    with scene(circuit_bps, part_bytes, directory) as one:
+    with scene(circuit_bps, part_bytes, directory, far_us) as one:
         with IdleMeter() as idle:
             images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
         steps, plan = one.site.get("/v1/transitions"), one.site.get("/v1/plan")
-        return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "senders": SENDERS, "images": images,
-                "transitions": steps, "received": one.arrivals.seen, "violations": plan["violations"],
+        return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "far_us": far_us, "senders": SENDERS,
+                "images": images, "transitions": steps, "received": one.arrivals.seen, "violations": plan["violations"],
                 "cpu_idle_shares": idle.shares}  # fmt: skip
 
 
@@ -131,12 +136,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=rate_bps, default=500_000_000, help="the circuit (default: 500 Mbit/s)")
     parser.add_argument("--part-bytes", type=int, default=37_500_000, help="what each of two senders sends")
+    parser.add_argument(
+        "--far", type=duration_us, default=0, help="from the controller to the far switch and back (default: 0 ms)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
-        seen = run(args.rate, args.part_bytes, folder)
+        seen = run(args.rate, args.part_bytes, folder, args.far)
         (folder / "handover.json").write_text(json.dumps(seen))
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
