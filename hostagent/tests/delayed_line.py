@@ -5,24 +5,17 @@ A kernel without netem has no other delay. It is for tens of Mbit/s; times by it
 
 import fcntl
 import os
-import select
 import socket
 import struct
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 
 from hostagent.tests.rig import NamespaceHost
+from mininet_tests.testing.delayed_cable import DelayedCable, tap
 
-TUNSETIFF = 0x400454CA
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B
-IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
-FRAME_BYTES = 65536
 ETHERNET_BYTES = 14
 TCP = 6
-LOOK_S = 0.2
 _numbers = count()
 
 
@@ -76,46 +69,17 @@ class DelayedLine:
         self.left = NamespaceHost(f"hw{os.getpid()}dl{number}", 1)
         self.right = NamespaceHost(f"hw{os.getpid()}dr{number}", 2)
         self.losses = Losses()
-        self._delay_s = rtt_s / 2
-        self._ended = threading.Event()
-        ends = [host.inside(lambda host=host: _tap(host.interface)) for host in (self.left, self.right)]
+        left, right = (host.inside(lambda host=host: tap(host.interface)) for host in (self.left, self.right))
         for host in (self.left, self.right):
             host.set_up()
-        self._ends = ends
-        self._threads = [
-            threading.Thread(target=self._carry, args=(ends[0], ends[1], self.losses)),
-            threading.Thread(target=self._carry, args=(ends[1], ends[0], lambda _frame: False)),
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _carry(self, come: int, go: int, is_lost: Callable[[bytes], bool]) -> None:
-        waiting: deque[tuple[float, bytes]] = deque()
-        while not self._ended.is_set():
-            timeout_s = max(0.0, waiting[0][0] - time.monotonic()) if waiting else LOOK_S
-            if select.select([come], [], [], timeout_s)[0]:
-                frame = os.read(come, FRAME_BYTES)
-                if not is_lost(frame):
-                    waiting.append((time.monotonic() + self._delay_s, frame))
-            while waiting and waiting[0][0] <= time.monotonic():
-                os.write(go, waiting.popleft()[1])
+        self._cable = DelayedCable((left, right), rtt_s, self.losses)
+        self._cable.begin()
 
     def close(self) -> None:
         """Take it down."""
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-        for end in self._ends:
-            os.close(end)
+        self._cable.close()
         self.left.remove()
         self.right.remove()
-
-
-def _tap(name: str) -> int:
-    """Return the descriptor of a new interface of this thread's namespace: what it sends is read there."""
-    end = os.open("/dev/net/tun", os.O_RDWR)
-    fcntl.ioctl(end, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
-    return end
 
 
 def unconfirmed_bytes(sender: socket.socket) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from mininet_tests.site.command import run
-from mininet_tests.site.delayed_cable import DelayedCable
+from mininet_tests.testing.delayed_cable import DelayedCable, tap
 
 LOSES_ALL = ("root", "pfifo", "limit", "0")  # a queue with room for nothing (tc-pfifo(8))
 
@@ -54,6 +54,8 @@ class CabledMachine:
             for device in ("lo", "eth"):
                 run("ip", "-n", self.name, "link", "set", device, "up")
             run("ip", "-n", self.name, "route", "add", "default", "via", self.near)
+            if self._cable is not None:
+                self._cable.begin()
         except BaseException:
             self.__exit__()
             raise
@@ -61,9 +63,9 @@ class CabledMachine:
 
     def __exit__(self, *_: object) -> None:
         """Take it away, its end of the cable with it."""
-        run("ip", "netns", "delete", self.name)
         if self._cable is not None:
             self._cable.close()
+        run("ip", "netns", "delete", self.name)
 
     def _lay(self) -> None:
         """Lay the cable: an interface of ours by the machine's name, and ``eth`` there."""
@@ -71,7 +73,7 @@ class CabledMachine:
             run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
             return
         far = f"{self.name}f"
-        self._cable = DelayedCable((self.name, far), self._rtt_s)
+        self._cable = DelayedCable((tap(self.name), tap(far)), self._rtt_s)
         run("ip", "link", "set", far, "netns", self.name, "name", "eth")
 
     @contextlib.contextmanager
