@@ -37,7 +37,7 @@ from mininet_tests.lab import commands
 from mininet_tests.probes.agent_log import applied_s
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.real_agent import real_agent
-from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.running import Running, free_port, is_well
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, stated
@@ -92,12 +92,6 @@ def simulate(folder: Path, port: int) -> None:
                     reports.append((time.monotonic() + REPORT_S, agent))
         except (EOFError, OSError):
             print(json.dumps({agent.host: sorted(agent.received_ns.values()) for agent in agents}))
-
-
-def is_well(http: httpx.Client) -> bool:
-    """Return whether the controller has nothing to complain of, and every host's agent."""
-    health = http.get("/healthz").json()
-    return health["ok"] and not health["hosts_missing"]
 
 
 def run(folder: Path, rounds: int) -> dict[str, Any]:

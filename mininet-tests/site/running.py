@@ -89,6 +89,12 @@ class Running:
             self.process = None
 
 
+def is_well(http: httpx.Client) -> bool:
+    """Return whether a controller has nothing to complain of, and every host's agent."""
+    health = http.get("/healthz").json()
+    return bool(health["ok"]) and not health["hosts_missing"]
+
+
 def free_port() -> int:
     """Return a port of loopback that nobody listens at."""
     with socket.create_server(("127.0.0.1", 0)) as bound:

@@ -21,7 +21,7 @@ from mininet_tests.site.machines import CabledMachine
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.pair_agents import PairAgent, calling
 from mininet_tests.site.real_agent import real_agent
-from mininet_tests.site.running import running
+from mininet_tests.site.running import is_well, running
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switches import add_switches, remove_switches
 from mininet_tests.testing.eventually import eventually
@@ -157,11 +157,5 @@ def far_site(folder: Path, rtt_s: float, *, ipv6: bool = False) -> Iterator[FarS
         parts.callback(real.wait, 20)
         parts.callback(real.terminate)
         http = parts.enter_context(controller.http(timeout_s=30))
-        eventually(lambda: _is_well(http), within_s=WELL_WITHIN_S, what="all is well")
+        eventually(lambda: is_well(http), within_s=WELL_WITHIN_S, what="all is well")
         yield FarSite(http, agents, time.monotonic() - begun_s, folder)
-
-
-def _is_well(http: httpx.Client) -> bool:
-    """Return whether the controller has nothing to complain of, and each host's agent."""
-    health = http.get("/healthz").json()
-    return bool(health["ok"]) and not health["hosts_missing"]
