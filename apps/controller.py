@@ -236,6 +236,7 @@ def _let_another_lead(led: Leadership, behind: Dependencies, database: Database,
     """
     led.resign()
     behind.under_way.wait_for_none(ANSWERED_S)
+    led.say_leaves()
     state.stop()
     database.close()
     led.leave()

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from controller.database.clock import SavedTime
 from controller.database.errors import DatabaseFailed
+from controller.database.live import prepare_changes
 from controller.database.reasons import why_of
 from controller.database.rows import SavedRows
 from controller.database.session import DatabaseSession
@@ -23,13 +24,16 @@ class DatabaseFollower:
         self._using = threading.Lock()
 
     def open(self) -> bool:
-        """Connect; return whether the schema is the one that we know, so that questions can be tried out.
+        """Connect; return whether the schema is the one that we know, so that questions can be prepared: ours are.
 
         Raises:
             Exception: as :class:`DatabaseSession` does.
         """
         with self._using:
-            return self._session.open_to_read()
+            is_newest = self._session.open_to_read()
+            if is_newest:
+                self._session.ask(prepare_changes)
+            return is_newest
 
     @property
     def is_made(self) -> bool:

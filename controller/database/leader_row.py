@@ -8,6 +8,7 @@ change of leaders, and a taking that is lost was of a term under which nobody ha
 
 import time
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from sqlalchemy import Connection, TextClause, create_engine, make_url, text
@@ -20,7 +21,8 @@ from controller.database.terms import TERM, TERM_STEP
 
 LEADER_TABLE = "headway_leader"
 SAVES = "saves"  # key in META: how many transactions those who led a pair have written
-CHANNEL = "headway_leader"  # on which those that stand by hear that the row was left
+CHANNEL = "headway_leader"  # on which those that do not lead hear what becomes of the row
+_LEAVES, _IS_TAKEN = "soon", "taken"  # what is said there; of a row that was left, its term
 _NAMED = "headway pair, "  # sessions on this row
 _STANDS_BY = "headway standby, "  # those of them that take it as soon as it is over: known to each other by that
 _BEATS_MS = 1_000  # who stands by looks at the row many times in this; one that has not hangs
@@ -57,10 +59,12 @@ def _seen(saves: str) -> TextClause:
 def _taken(kept_term: str, saves: str) -> TextClause:
     """Return what takes the row under the next term (:func:`controller.database.terms.next_term`)."""
     return text(f"""
-        UPDATE {LEADER_TABLE} SET term = greatest(:clock_ms, term + {TERM_STEP}, {kept_term} + {TERM_STEP}),
-        holder = :holder, address = :address,
-        until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
-        WHERE until <= clock_timestamp() RETURNING {_ROW}, {saves} AS saves
+        WITH taken AS (
+            UPDATE {LEADER_TABLE} SET term = greatest(:clock_ms, term + {TERM_STEP}, {kept_term} + {TERM_STEP}),
+            holder = :holder, address = :address,
+            until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
+            WHERE until <= clock_timestamp() RETURNING {_ROW}
+        ) SELECT *, {saves} AS saves, pg_notify('{CHANNEL}', '{_IS_TAKEN}') FROM taken
     """)  # noqa: S608
 
 
@@ -84,8 +88,22 @@ _LEFT = text(f"""
     WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE {_IS_OURS} RETURNING term)
     SELECT pg_notify('{CHANNEL}', term::text) FROM left_row
 """)  # noqa: S608
+_WILL_BE_LEFT = text(f"SELECT pg_notify('{CHANNEL}', '{_LEAVES}')")
 _LISTENING = text(f"LISTEN {CHANNEL}")
 _CALLED = text("SELECT set_config('application_name', :name, false)")
+
+
+class RowNews(Enum):
+    """What one that does not lead hears of the row without looking at it."""
+
+    NOTHING = 0
+    LEAVES = 1
+    """It will be left in a moment: who leads decides nothing more, and has all written that it has answered."""
+    LEFT = 2
+    TAKEN = 3
+
+
+_NEWS = {_LEAVES: RowNews.LEAVES, _IS_TAKEN: RowNews.TAKEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +195,14 @@ class LeaderRow:
         """
         return self._asked(_RENEWED, **self._own(term), ttl_us=ttl_us) is not None
 
+    def say_leaves(self) -> None:
+        """Say to those that wait that the row is about to be left.
+
+        Raises:
+            DatabaseFailed: the database does not answer.
+        """
+        self._asked(_WILL_BE_LEFT)
+
     def leave(self, term: int) -> None:
         """Let others take the row now, if it is ours; those that wait hear it.
 
@@ -185,22 +211,23 @@ class LeaderRow:
         """
         self._asked(_LEFT, **self._own(term))
 
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until the row is left, at most so long; return whether it was. Who leads may die without a word.
+    def wait(self, timeout_s: float) -> RowNews:
+        """Wait for a word on the row, at most so long; return what it was. Who leads may die without one.
 
         Raises:
             DatabaseFailed: the connection is broken.
         """
         if self._connection is None:
             time.sleep(timeout_s)
-            return False
+            return RowNews.NOTHING
         import psycopg  # the engine has loaded it; a controller that has SQLite never does
 
         driver: Any = self._connection.connection.driver_connection
         try:
-            return any(True for _ in driver.notifies(timeout=timeout_s, stop_after=1))
+            said = [one.payload for one in driver.notifies(timeout=timeout_s, stop_after=1)]
         except psycopg.Error as error:
             raise self._failed(error) from error
+        return _NEWS.get(said[-1], RowNews.LEFT) if said else RowNews.NOTHING
 
     def others(self) -> tuple[str, ...]:
         """Return who else stands by now and has looked at the row in the last second, for people.

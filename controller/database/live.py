@@ -80,6 +80,17 @@ def changed_since(connection: Connection, since: SavedPoint) -> SavedSince | Non
     )
 
 
+def prepare_changes(connection: Connection) -> None:
+    """Ask each question of :func:`changed_since` once; made anew, they take longer than being answered."""
+    changed_since(connection, SavedPoint())
+    names_since(connection, SavedPoint(session="-"), 0)
+    past_named(connection, {""})
+    ended_numbered(connection, {0})
+    for table, key in ((RESERVATIONS, RESERVATIONS.c.reservation_id), (ANNOUNCEMENTS, ANNOUNCEMENTS.c.id)):
+        _named(connection, table, key, ("",))
+    _purchases(connection)
+
+
 def past_named(connection: Connection, names: AbstractSet[str]) -> tuple[Reservation, ...]:
     """Return reservations that have ended, by name; those that have not, or are forgotten, are left out."""
     rows = _named(connection, ENDED_RESERVATIONS, ENDED_RESERVATIONS.c.reservation_id, names)

@@ -2,12 +2,15 @@
 
 import contextlib
 import gc
+import re
 from functools import partial
 from random import Random
 
 import pytest
+from sqlalchemy import Engine, event
 
 from controller.database import Changes, Database, DatabaseFailed, SavedPoint, changed_since
+from controller.database.live import prepare_changes
 from controller.database.written import MOST_NAMES
 from controller.errors import HeadwayError
 from controller.plan.admission import Request
@@ -270,6 +273,36 @@ def test_what_has_changed_is_read_by_its_names(pair):
     assert [one.reservation_id for one in found.reservations] == ["r2"]
     assert found.announcements == {"a": None, "c": "3"}
     assert found.until == reads.load().until == SavedPoint(point.saves + 2, point.session)
+
+
+def test_every_question_that_is_asked_of_what_has_changed_is_prepared(pair):
+    leads, reads = pair
+    saved(leads, Changes(announcements=(("a", "1"),)))
+    point = reads.load().until
+    saved(leads, Changes(announcements=(("b", "2"),), reservations=(reservation(1),)))
+    with statements() as asked:
+        assert since(reads, point).until != point
+    with statements() as prepared:
+        reads.asked(prepare_changes)
+    assert {plain(one) for one in asked} <= {plain(one) for one in prepared}
+
+
+@contextlib.contextmanager
+def statements():
+    """Give all that databases are asked meanwhile."""
+    asked = []
+
+    def heard(_connection, _cursor, text, *_rest):
+        asked.append(text)
+
+    event.listen(Engine, "before_cursor_execute", heard)
+    yield asked
+    event.remove(Engine, "before_cursor_execute", heard)
+
+
+def plain(statement):
+    """A question, of however many names it asks."""
+    return re.sub(r"\?(, \?)*", "?", statement)
 
 
 def written_by_another(leads, _monkeypatch):

@@ -5,13 +5,14 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import psycopg
 import pytest
 
 from controller.database import Database, DatabaseFailed, DatabaseTaken, changed_since
-from controller.database.leader_row import LeaderRow, SeenLeader
+from controller.database.leader_row import LeaderRow, RowNews, SeenLeader
 from controller.plan.leading import TTL_US, PairStanding
 from controller.state.clock import elapsed_us
 from controller.tests.database_child import reservation
@@ -134,7 +135,7 @@ class NotLookedAt(LeaderRow):
         assert self.looks >= 0, "it was looked at"
         return super().look()
 
-    def wait(self, _timeout_s: float) -> bool:
+    def wait(self, _timeout_s: float) -> RowNews:
         """Wait for as long as it takes."""
         return super().wait(10 * ACK_S)
 
@@ -157,29 +158,27 @@ def test_who_hears_that_the_row_was_left_takes_it_without_another_look(url):
         each.close()
 
 
-def waiting(row: LeaderRow) -> tuple[threading.Thread, list[bool]]:
-    """Let a row be waited for, for as long as it takes; and whether that is over."""
-    row.look()  # it listens from now on
-    over: list[bool] = []
-
-    def wait() -> None:
-        over.append(row.wait(10 * ACK_S))
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread, over
-
-
-def test_who_waits_for_the_row_hears_that_it_was_left(rows):
+def test_who_waits_for_the_row_hears_what_becomes_of_it(rows):
     a, b = rows
     term = a.take(LONG_US, clock_ms=1).term
-    thread, over = waiting(b)
-    assert a.renew(term, LONG_US)
-    assert not over
-    a.leave(term)
-    thread.join(ACK_S)
-    assert over == [True]
+    b.look()  # it listens from now on
+    with ThreadPoolExecutor(1) as thread:
+        heard = thread.submit(b.wait, 10 * ACK_S)
+        assert a.renew(term, LONG_US)
+        assert not heard.done()
+        a.say_leaves()
+        assert heard.result(ACK_S) is RowNews.LEAVES
+        heard = thread.submit(b.wait, 10 * ACK_S)
+        a.leave(term)
+        assert heard.result(ACK_S) is RowNews.LEFT
+        assert b.look().is_over
+        heard = thread.submit(b.wait, 10 * ACK_S)
+        assert a.take(LONG_US, clock_ms=1)
+        assert heard.result(ACK_S) is RowNews.TAKEN
+    a.say_leaves()
+    a.leave(b.look().term)
     assert b.look().is_over
+    assert b.wait(ACK_S) is RowNews.LEFT  # the last word counts
 
 
 def test_who_is_no_leader_any_more_wakes_nobody(rows, url):
@@ -191,7 +190,7 @@ def test_who_is_no_leader_any_more_wakes_nobody(rows, url):
     third.look()
     a.leave(term)
     begun_s = time.monotonic()
-    assert not third.wait(0.5)
+    assert third.wait(0.5) is RowNews.NOTHING
     assert time.monotonic() - begun_s > 0.4
     assert not third.look().is_over
     third.close()
