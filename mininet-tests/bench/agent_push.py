@@ -30,15 +30,14 @@ from websockets.frames import Frame
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
-from controller.security import pki, pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.lab import commands
+from mininet_tests.site.certificates import certified
 from mininet_tests.site.real_agent import real_agent
 from mininet_tests.site.running import free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.eventually import eventually
-from topology.certificates import Kind
 from topology.protocol import (
     ATTACH_PATH,
     Allocation,
@@ -218,11 +217,8 @@ def simulate(folder: Path, port: int) -> None:
 
 def run(folder: Path) -> dict[str, float]:
     """Return the percentiles of both, milliseconds."""
-    port, now = free_port(), pki_files.now()
-    pki_files.init(folder, "bench", now, pki.AUTHORITY_DAYS)
-    pki_files.make(folder, Kind.CONTROLLER, (ADDRESS,), now, pki.CERTIFICATE_DAYS)
-    for number in range(HOSTS):
-        pki_files.make(folder, Kind.AGENT, (f"dtn{number}",), now, pki.CERTIFICATE_DAYS)
+    port = free_port()
+    certified(folder, ADDRESS, [f"dtn{number}" for number in range(HOSTS)])
     controller = Controller(folder, port)
     agent = real_agent(REAL, folder, f"{ADDRESS}:{port}")
     simulator: subprocess.Popen[bytes] | None = None

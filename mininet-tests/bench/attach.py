@@ -27,16 +27,15 @@ from typing import Any
 
 import yaml
 
-from controller.security import pki, pki_files
 from hostagent.agent.agent import REPORT_S
 from mininet_tests.bench.agent_push import ADDRESS, Simulated
 from mininet_tests.lab import commands
+from mininet_tests.site.certificates import certified
 from mininet_tests.site.running import Running, free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
-from topology.certificates import Kind
 from topology.network import Host, Network
 from topology.network_text import section_of
 from topology.telemetry import Telemetry
@@ -53,12 +52,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 def configured(folder: Path, network: Network, rest: int, agents: int, senders: Sequence[Host]) -> Path:
     """Write the configuration of a controller some of whose hosts send to the one in the middle."""
-    now, stem = pki_files.now(), folder / "controllers" / ADDRESS
-    pki_files.init(folder, "bench", now, pki.AUTHORITY_DAYS)
-    pki_files.make(folder, Kind.CONTROLLER, (ADDRESS,), now, pki.CERTIFICATE_DAYS)
-    for host in network.hosts:
-        pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS)
-    tls = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
+    tls = certified(folder, ADDRESS, network.host_names)
     flows = {f"raw-{h.name}": {"class": "background", "from": h.name, "to": "archive"} for h in senders}
     listen = {"openflow": f"{ADDRESS}:{free_port()}", "rest": f"{ADDRESS}:{rest}", "agents": f"{ADDRESS}:{agents}"}
     said = {"network": section_of(network), "listen": listen, "store": f"sqlite:///{folder}/headway.db"}

@@ -12,7 +12,7 @@ from typing import IO, Any
 import httpx
 import yaml
 
-from controller.security import pki, pki_files
+from mininet_tests.site.certificates import certified
 from mininet_tests.site.fallbacks import Fallbacks, fallbacks
 from mininet_tests.site.fork_server import Forked, ForkServer, fork_server, unit_command
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
@@ -25,7 +25,6 @@ from mininet_tests.site.topos import (
     realise,
 )
 from mininet_tests.testing.eventually import eventually
-from topology.certificates import Kind
 from topology.network import Network
 from topology.network_text import section_of
 
@@ -137,23 +136,6 @@ def agent_config(host: str, folder: Path) -> dict[str, Any]:
     return {"host": host, "controllers": [f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}"], "tls": tls}
 
 
-def controller_tls(folder: Path) -> dict[str, str]:
-    """Return the controller's section ``tls``, with its certificates in the folder of an authority."""
-    stem = f"controllers/{CONTROLLER_ADDRESS}"
-    files = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
-    return {name: str(folder / file) for name, file in files.items()}
-
-
-def certified(network: Network, folder: Path) -> Path:
-    """Make an authority for a site in a folder, as its operator does, with all certificates; return the folder."""
-    now = pki_files.now()
-    pki_files.init(folder, network.name, now, pki.AUTHORITY_DAYS, force=True)
-    pki_files.make(folder, Kind.CONTROLLER, (CONTROLLER_ADDRESS,), now, pki.CERTIFICATE_DAYS, force=True)
-    for host in network.agents:
-        pki_files.make(folder, Kind.AGENT, (host,), now, pki.CERTIFICATE_DAYS, force=True)
-    return folder
-
-
 @dataclass(frozen=True, slots=True)
 class MoreSettings:
     """What stands in configurations beside what they always have.
@@ -199,8 +181,9 @@ def emulation(
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
         site = Emulation(realised, directory, api, ovs)
         parts.callback(_end_all, site)
-        folder = certified(network, directory.absolute() / "pki")
-        own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
+        folder = directory.absolute() / "pki"
+        tls = certified(folder, CONTROLLER_ADDRESS, network.agents)
+        own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": tls}
         more = settings or MoreSettings()
         _start(forks, site, "controller", {**controller_config(network, flows), **own, **more.controller})
         eventually(lambda: is_answering(site), within_s=UP_WITHIN_S, what="the controller answers")

@@ -17,6 +17,7 @@ import httpx
 from controller.security import pki, pki_files
 from controller.security.token_file import write_tokens
 from controller.security.tokens import Role, new_token
+from mininet_tests.site.certificates import certified
 from mininet_tests.site.machines import CabledMachine
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.pair_agents import PairAgent, calling
@@ -71,8 +72,8 @@ class FarSite:
         return ERROR.findall(said[0]) + LOST.findall(said[1])
 
 
-def certified(folder: Path, network: Network, address: str) -> tuple[dict[str, object], dict[str, str]]:
-    """Make the certificates of all, as ``headway pki`` does; return the controller's section ``tls``, and REST's.
+def all_certified(folder: Path, network: Network, address: str) -> tuple[dict[str, object], dict[str, str]]:
+    """Make the certificates of all; return the controller's section ``tls``, and REST's.
 
     Args:
         folder: for all.
@@ -80,24 +81,15 @@ def certified(folder: Path, network: Network, address: str) -> tuple[dict[str, o
         address: that the controller is called by.
     """
     now, days = pki_files.now(), pki.CERTIFICATE_DAYS
+    tls = certified(folder, address, network.host_names)
     to_switches = folder / pki_files.TO_SWITCHES
-    for authority in (folder, to_switches):
-        pki_files.init(authority, "far", now, pki.AUTHORITY_DAYS)
-    own = pki_files.make(folder, Kind.CONTROLLER, (address,), now, days)
+    pki_files.init(to_switches, "switches", now, pki.AUTHORITY_DAYS)
     shown = pki_files.make(to_switches, Kind.OVSDB, (address, OVSDB_URI), now, days)
     rest = pki_files.make(folder, Kind.REST, (address, REST_URI), now, days)
-    for host in network.hosts:
-        pki_files.make(folder, Kind.AGENT, (host.name,), now, days)
     for switch in network.switches:
         pki_files.make(folder, Kind.SWITCH, (switch.name, switch_uri(switch.dpid)), now, days)
-    tls: dict[str, object] = {
-        "authority": str(folder / "ca.pem"),
-        "certificate": str(own.certificate),
-        "key": str(own.key),
-        "revoked": str(folder / "crl.pem"),
-        "switches": {"certificate": str(shown.certificate), "key": str(shown.key)},
-    }
-    return tls, {"certificate": str(rest.certificate), "key": str(rest.key)}
+    switches = {"certificate": str(shown.certificate), "key": str(shown.key)}
+    return {**tls, "switches": switches}, {"certificate": str(rest.certificate), "key": str(rest.key)}
 
 
 @contextmanager
@@ -117,7 +109,7 @@ def far_site(folder: Path, rtt_s: float, *, ipv6: bool = False) -> Iterator[FarS
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         near, address = (machine.near6, machine.address6) if ipv6 else (machine.near, machine.address)
         at, back = (f"[{name}]" if ipv6 else name for name in (address, near))
-        tls, of_rest = certified(folder, network, address)
+        tls, of_rest = all_certified(folder, network, address)
         now = datetime.now(UTC)
         token, kept = new_token("far", Role.OPERATE, now, now + timedelta(hours=1))
         write_tokens(folder / "tokens", (kept,))

@@ -16,6 +16,7 @@ import yaml
 
 from controller.security import pki, pki_files
 from mininet_tests.scenarios.page.browser import Browser, browser
+from mininet_tests.site.certificates import certified
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.spoken_agents import SpokenAgent
@@ -177,14 +178,7 @@ class BrokenSite:
 def site(folder: Path) -> Iterator[BrokenSite]:
     """Give a site in which all is well, in namespaces of its own."""
     certificates = folder / "pki"
-    now = pki_files.now()
-    pki_files.init(certificates, "page", now, pki.AUTHORITY_DAYS)
-    pki_files.make(certificates, Kind.CONTROLLER, (ADDRESS,), now, pki.CERTIFICATE_DAYS)
-    for host in chile_illinois().hosts:
-        pki_files.make(certificates, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS)
-    stem = f"{certificates}/controllers/{ADDRESS}"
-    tls = {"authority": f"{certificates}/ca.pem", "revoked": f"{certificates}/crl.pem"}
-    tls |= {"certificate": f"{stem}.pem", "key": f"{stem}.key"}
+    tls = certified(certificates, ADDRESS, chile_illinois().host_names)
     database = folder / "headline.db"
     with ExitStack() as stack:
         ovs = stack.enter_context(PrivateOvs(Directories.standard()))
