@@ -29,9 +29,9 @@ def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow
 
 
 def answered_shares(
-    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop, flow_class: FlowClass
-) -> dict[ClassShare, list[Flow]]:
-    """Return the flows, by circuit link and class of their data, whose answers cross a link in a class.
+    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop
+) -> dict[FlowClass, dict[ClassShare, list[Flow]]]:
+    """Return flows whose answers cross a link, by the class of these; then by circuit link and class of their data.
 
     An image goes from Chile to Illinois; what crosses the link back, in its class, is its answers::
 
@@ -45,12 +45,13 @@ def answered_shares(
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
     >>> carriers = answers([image], DEFAULT_POLICY)
-    >>> [str(share) for share in answered_shares([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
-    ['ls1->ch1 urgent']
+    >>> found = answered_shares([image], carriers, Hop("ls1", "ch1"))
+    >>> [(str(c), [str(share) for share in shares]) for c, shares in found.items()]
+    [('urgent', ['ls1->ch1 urgent'])]
     """
-    found: dict[ClassShare, list[Flow]] = {}
+    found: dict[FlowClass, dict[ClassShare, list[Flow]]] = {}
     for f in flows:
-        if carriers[f.host, f.target].flow_class is flow_class:
-            # Answers by another way than their data's have none against them; the data's first circuit stands for it.
-            found.setdefault(ClassShare(back if back in f.links else f.links[1], f.flow_class), []).append(f)
+        # Answers by another way than their data's have none against them; the data's first circuit stands for it.
+        share = ClassShare(back if back in f.links else f.links[1], f.flow_class)
+        found.setdefault(carriers[f.host, f.target].flow_class, {}).setdefault(share, []).append(f)
     return found

@@ -12,7 +12,6 @@ from controller.plan.called import Called, called_in
 from controller.plan.differences import differing_keys
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
-from controller.plan.shares import class_shares
 from topology.addresses import Prefix
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass, Tail
@@ -343,34 +342,6 @@ def standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
     rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
     standby_bps = flow.standby_bps or min(rates_bps, default=0) * policy.standby_ppm // PPM
     return replace(flow, wanted_bps=standby_bps if flow.wanted_bps is None else min(standby_bps, flow.wanted_bps))
-
-
-def link_plan(
-    network: Network, hop: Hop, policy: Policy, demand: PlanInput, crossing: Sequence[tuple[Flow, Flow]]
-) -> LinkPlan:
-    """Return one direction's limits, ``crossing`` being each flow with what of it crosses, its data or its answers.
-
-    Where a flow's answers go they want the same as the flow, which they may need.
-    """
-    capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
-    wanted = dict.fromkeys(policy.classes, 0)
-    spare = {way.flow_class for flow, way in crossing if flow.is_away}
-    for flow, way in crossing:
-        wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-        wanted[way.flow_class] = min(capacity_bps, wanted[way.flow_class] + wants_bps)
-    reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
-    shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
-    framing = network.framing_of(hop)
-    return LinkPlan(
-        wire_bps=capacity_bps,
-        circuit_bps=converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, framing),
-        classes={c: _limits(wire_bps, framing) for c, wire_bps in shares.items()},
-    )
-
-
-def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
-    queue_bps = converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
-    return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
 def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry:

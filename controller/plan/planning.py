@@ -1,35 +1,28 @@
 """The plan, worked out where it differs from the one before. Pure.
 
 A link's limits follow from the flows that cross it, and a flow's rate from the links that it crosses. So what a change
-touches are the links of the flows that have come, gone or changed, or whose answers go otherwise; those whose capacity
-or promises have; and, where limits become others, the links on which answers to what they let through take their part.
+touches are the links of the flows that have come, gone or changed, or whose answers go otherwise, and those whose
+capacity or promises have.
 What the flows of an interface could have of their circuits, and it does not carry, they do not get.
 All else is the very same value as before. The whole plan is the change from no plan at all.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from controller.plan.answers import answered_shares, answers
 from controller.plan.differences import differing_keys
 from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
-from controller.plan.keys import FlowId
+from controller.plan.keys import ClassShare, FlowId
 from controller.plan.members import divided
-from controller.plan.plan import (
-    Entry,
-    Flow,
-    Plan,
-    PlanInput,
-    entry,
-    link_plan,
-    standing_in,
-)
+from controller.plan.plan import ClassLimits, Entry, Flow, LinkPlan, Plan, PlanInput, entry, standing_in
 from controller.plan.policy import Policy
+from controller.plan.shares import class_shares
 from controller.plan.workings import Workings
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM, Layer, answers_ppm, conversion, converted_bps
+from topology.wire import PPM, Framing, Layer, answers_ppm, conversion, converted_bps
 
 _NAME = attrgetter("name")
 Pair = tuple[str, str]
@@ -158,20 +151,41 @@ def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touc
 
 
 def _with_links(made: Workings, touched: _Touched) -> Workings:
-    """Return workings with the limits of touched links; where they are others, more links are touched."""
-    links, carriers = dict(made.links), made.carriers
-    for hop in [hop for hop in made.parts if hop in touched.links]:
-        crossing = [(f, f) for f in made.data[hop].values()]
-        crossing += [(f, carriers[f.host, f.target]) for f in made.answered[hop].values()]
-        link = link_plan(made.network, hop, made.policy, made.demand, crossing)
-        if links.get(hop) == link:
-            continue
-        links[hop] = link
-        touched.links.add(made.network.against(*hop))
-        for f in made.data[hop].values():
-            if f.links[1] == hop:
-                touched.links.update(h for h in carriers[f.host, f.target].links if h in made.parts)
+    """Return workings with the limits of touched links; those that come out as they were are the same values."""
+    links = dict(made.links)
+    for hop in touched.links & made.parts.keys():
+        link = link_plan(made, hop)
+        if links.get(hop) != link:
+            links[hop] = link
+    if links.keys() != made.links.keys():
+        links = {hop: links[hop] for hop in made.parts}
     return replace(made, links=links)
+
+
+def link_plan(made: Workings, hop: Hop) -> LinkPlan:
+    """Return the limits of one direction of a circuit.
+
+    Answers want what they may come to take, and after all others what is left, for what is sent back beside them.
+    """
+    network, policy, demand = made.network, made.policy, made.demand
+    capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
+    framing = network.framing_of(hop)
+    wanted = dict.fromkeys(policy.classes, 0)
+    spare = {flow.flow_class for flow in made.data[hop].values() if flow.is_away}
+    for flow in made.data[hop].values():
+        wanted[flow.flow_class] += capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
+    for flow_class, bps in _answers_bps(made, hop).items():
+        wanted[flow_class] += bps
+        spare.add(flow_class)
+    reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
+    shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
+    circuit_bps = converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, framing)
+    return LinkPlan(capacity_bps, circuit_bps, {c: _limits(wire_bps, framing) for c, wire_bps in shares.items()})
+
+
+def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
+    queue_bps = converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
+    return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
 def _with_parts(made: Workings, touched: _Touched) -> Workings:
@@ -245,28 +259,42 @@ def _of_circuits(made: Workings, flow: Flow) -> int:
 
 def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
     """Return what each flow that crosses a link can have of it."""
-    back, framing = made.network.against(*hop), made.network.framing_of(hop)
+    framing, answers_bps = made.network.framing_of(hop), _answers_bps(made, hop)
     by_class: dict[FlowClass, list[Flow]] = {}
     for flow in made.data[hop].values():
         by_class.setdefault(flow.flow_class, []).append(flow)
     parts: dict[FlowId, int] = {}
     frames_bps = conversion(Layer.WIRE, Layer.FRAME, framing)
     for flow_class, members in by_class.items():
-        data_bps, answered = 0, made.answered[hop].values()
-        for share, senders in answered_shares(answered, made.carriers, back, flow_class).items():
-            meter_bps = made.links[share.hop].classes[share.flow_class].meter_bps
-            data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, frames_bps) for f in senders))
-        answers_bps = data_bps * answers_ppm(framing) // PPM
-        shared = divided(made.links[hop].classes[flow_class].meter_bps, answers_bps, members, framing)
+        meter_bps = made.links[hop].classes[flow_class].meter_bps
+        shared = divided(meter_bps, frames_bps(answers_bps.get(flow_class, 0)), members, framing)
         parts.update(zip((flow.name for flow in members), shared, strict=True))
     return parts
 
 
-def _wants_bps(flow: Flow, meter_bps: int, frames_bps: Callable[[int], int]) -> int:
-    """Return what a flow may come to send of a meter, bit/s of frames."""
-    if flow.wanted_bps is None:
-        return meter_bps
-    return frames_bps(max(flow.wanted_bps, flow.floor_bps))
+def _answers_bps(made: Workings, hop: Hop) -> dict[FlowClass, int]:
+    """Return what the answers of each class may come to take of a link, bit/s on the wire.
+
+    Whether their data is there now does not matter: a circuit that changes hands changes in the direction of the data
+    alone, and whatever is at its far end need not be told (decision 53).
+    """
+    network, found = made.network, dict[FlowClass, int]()
+    part_ppm = answers_ppm(network.framing_of(hop))
+    answered = answered_shares(made.answered[hop].values(), made.carriers, network.against(*hop))
+    for flow_class, shares in answered.items():
+        data_bps = 0
+        for share, senders in shares.items():
+            most_bps = network.link(*share.hop).rate_bps * made.policy.most_ppm(share.flow_class) // PPM
+            data_bps += min(most_bps, sum(_may_want_bps(f, most_bps) for f in senders))
+        found[flow_class] = data_bps * part_ppm // PPM
+    return found
+
+
+def _may_want_bps(flow: Flow, most_bps: int) -> int:
+    """Return what a flow may come to send, bit/s on the wire: of one that may stand by now, all there is."""
+    if flow.wanted_bps is None or flow.standby_bps or flow.is_away:
+        return most_bps
+    return max(flow.wanted_bps, flow.floor_bps)
 
 
 def _with_entries(made: Workings, touched: _Touched) -> Workings:

@@ -25,7 +25,7 @@ def class_shares(
         policy: the classes.
         wanted_bps: what each class could use now, bit/s; absent or 0 means idle.
         reserved_bps: what promises keep for a class above its guarantee, bit/s; lent to others while it is idle.
-        spare: classes that may have what all others have left.
+        spare: classes that may have what all others have left, in even parts.
     """
     shares = {c: capacity_bps * p.guarantee_ppm // PPM for c, p in policy.classes.items()}
     left_bps = capacity_bps - sum(shares.values())
@@ -37,12 +37,10 @@ def class_shares(
             more_bps = min(left_bps, max(0, most_bps - shares[flow_class]))
             shares[flow_class] += more_bps
             left_bps -= more_bps
-    for flow_class in by_priority:
-        if flow_class in spare:
-            cap_bps = capacity_bps * policy.classes[flow_class].cap_ppm // PPM
-            more_bps = min(left_bps, max(0, cap_bps - shares[flow_class]))
-            shares[flow_class] += more_bps
-            left_bps -= more_bps
+    to_spare = [c for c in by_priority if c in spare]
+    below_cap_bps = [max(0, capacity_bps * policy.classes[c].cap_ppm // PPM - shares[c]) for c in to_spare]
+    for flow_class, more_bps in zip(to_spare, max_min(left_bps, [0] * len(to_spare), below_cap_bps), strict=True):
+        shares[flow_class] += more_bps
     return shares
 
 

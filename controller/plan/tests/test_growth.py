@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan import members as members_module
-from controller.plan import paths, ports
-from controller.plan import plan as planning
+from controller.plan import paths, planning, ports
 from controller.plan.answers import answers
 from controller.plan.flows import flow_on
 from controller.plan.interfaces import interface_parts, within_interfaces
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, entry
+from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, entry, standing_in
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
@@ -29,28 +28,17 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 def flow_by_flow(epoch, network, policy, demand):
     """The plan as it was made at first: every link looks at all flows."""
-    standing = (within_interfaces(planning.standing_in(f, network, policy), network) for f in demand.flows)
+    standing = (within_interfaces(standing_in(f, network, policy), network) for f in demand.flows)
     flows = sorted(standing, key=lambda f: f.name)
     carriers = answers(flows, policy)
     hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
-    links = {hop: limits_of(network, hop, policy, replace(demand, flows=tuple(flows)), carriers) for hop in hops}
-    parts = {}
-    for hop, link in links.items():
-        back, framing = network.against(*hop), network.framing_of(hop)
-        for flow_class, limits in link.classes.items():
+    links, parts = {}, {}
+    for hop in hops:
+        framing, back = network.framing_of(hop), answers_of(network, hop, policy, flows, carriers)
+        links[hop] = limits_of(network, hop, policy, replace(demand, flows=tuple(flows)), back)
+        for flow_class, limits in links[hop].classes.items():
             members = [f for f in flows if f.flow_class is flow_class and hop in f.links]
-            answered = [
-                (f, ClassShare(back if back in f.links else f.links[1], f.flow_class))
-                for f in (flows if members else ())
-                if carriers[f.host, f.target].flow_class is flow_class and hop in carriers[f.host, f.target].links
-            ]
-            data_bps = 0
-            for share in {share for _, share in answered}:
-                meter_bps = links[share.hop].classes[share.flow_class].meter_bps
-                wants = [f for f, its in answered if its == share]
-                wants_bps = [wants_of(f, meter_bps, framing) for f in wants]
-                data_bps += min(meter_bps, sum(wants_bps))
-            answers_bps = data_bps * answers_ppm(framing) // PPM
+            answers_bps = converted_bps(back.get(flow_class, 0), Layer.WIRE, Layer.FRAME, framing)
             divided = members_module.divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
@@ -73,23 +61,34 @@ def held_by_interfaces(network, policy, flows, parts):
     return given
 
 
-def wants_of(flow, meter_bps, framing):
-    """What a flow may come to send of a meter."""
-    if flow.wanted_bps is None:
-        return meter_bps
-    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
+def answers_of(network, hop, policy, flows, carriers):
+    """What answers may come to take of a link, by the class in which they cross it; each class of data by itself."""
+    found, back = {}, network.against(*hop)
+    for carrier_class in policy.classes:
+        of_class = [f for f in flows if carriers[f.host, f.target].flow_class is carrier_class]
+        there = [f for f in of_class if hop in carriers[f.host, f.target].links]
+        ways = {f.name: (back if back in f.links else f.links[1], f.flow_class) for f in there}
+        data_bps = 0
+        for data_hop, data_class in {*ways.values()}:
+            left_ppm = PPM - sum(policy.classes[c].guarantee_ppm for c in policy.classes if c is not data_class)
+            most_bps = network.link(*data_hop).rate_bps * min(policy.classes[data_class].cap_ppm, left_ppm) // PPM
+            senders = [f for f in there if ways[f.name] == (data_hop, data_class)]
+            any_of_all = any(f.wanted_bps is None or f.standby_bps or f.is_away for f in senders)
+            wants_bps = most_bps if any_of_all else sum(max(f.wanted_bps, f.floor_bps) for f in senders)
+            data_bps += min(most_bps, wants_bps)
+        if there:
+            found[carrier_class] = data_bps * answers_ppm(network.framing_of(hop)) // PPM
+    return found
 
 
-def limits_of(network, hop, policy, demand, carriers):
+def limits_of(network, hop, policy, demand, answers_bps):
+    """The limits of a link that looks at all flows, and beside them at what answers may come to take."""
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
-    wanted = dict.fromkeys(policy.classes, 0)
-    away = (crossing for f in demand.flows if f.is_away for crossing in (f, carriers[f.host, f.target]))
-    spare = {crossing.flow_class for crossing in away if hop in crossing.links}
+    wanted = dict.fromkeys(policy.classes, 0) | answers_bps
+    spare = {*answers_bps, *(f.flow_class for f in demand.flows if f.is_away and hop in f.links)}
     for flow in demand.flows:
-        wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-        for crossing in (flow, carriers[flow.host, flow.target]):
-            if hop in crossing.links:
-                wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
+        if hop in flow.links:
+            wanted[flow.flow_class] += capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
     reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
     framing = network.framing_of(hop)

@@ -39,6 +39,22 @@ def test_a_change_worked_out_from_any_other_plan_is_the_whole_plan_worked_out(da
         assert plan.workings == whole.workings
 
 
+@given(st.data())
+def test_who_comes_to_send_changes_nothing_but_on_the_way_of_its_data(data):
+    network = data.draw(any_network)
+    demand = data.draw(demands(network))
+    before = planned(2, network, DEFAULT_POLICY, demand)
+    can = [f for f in demand.flows if f.standby_bps]
+    begins = data.draw(st.lists(st.sampled_from(can), unique_by=lambda f: f.name)) if can else []
+    more = {f.name: replace(f, wanted_bps=data.draw(st.none() | st.just(f.standby_bps))) for f in begins}
+    flows = tuple(more.get(f.name, f) for f in demand.flows)
+    after = planned(4, network, DEFAULT_POLICY, replace(demand, flows=flows), before.workings)
+    crossed = {hop for f in more.values() for hop in f.links}
+    assert all(after.links[hop] is before.links[hop] for hop in before.links.keys() - crossed)
+    elsewhere = [e for e in before.entries if crossed.isdisjoint(e.flow.links)]
+    assert all(after.has(e) for e in elsewhere)
+
+
 def test_what_a_change_does_not_touch_is_the_very_same_value():
     network, flows = pairs(20)
     before = planned(2, network, DEFAULT_POLICY, PlanInput(flows))

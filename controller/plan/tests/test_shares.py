@@ -104,6 +104,15 @@ def test_an_announced_image_takes_all_but_the_guarantees():
     }
 
 
+def test_what_all_others_leave_is_divided_evenly_among_those_that_may_have_it():
+    spare = FlowClass.PREDICTABLE, FlowClass.URGENT, FlowClass.BACKGROUND
+    wanted = {FlowClass.URGENT: 10**8, FlowClass.BACKGROUND: 10**8}
+    shares = class_shares(10**9, DEFAULT_POLICY, wanted, spare=spare)
+    assert shares[FlowClass.PREDICTABLE] == 5 * 10**7, "its cap"
+    assert shares[FlowClass.URGENT] == shares[FlowClass.BACKGROUND]
+    assert sum(shares.values()) == 10**9
+
+
 def test_guarantees_above_the_circuit_are_refused():
     classes = dict.fromkeys(FlowClass, ClassPolicy(300_000, 300_000, 0, 0))
     with pytest.raises(ValueError, match="come to 120% of the circuit"):
