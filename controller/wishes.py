@@ -8,6 +8,7 @@ from controller.plan.announcements import Wish
 from controller.plan.routes import TransferEnds
 from controller.state.guard import GuardedState
 from controller.state.receivers import capacity_of
+from controller.state.setup_time import setup_us
 
 
 def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
@@ -40,4 +41,5 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
         asked.is_called,
         asked.session_us,
         asked.tail,
+        setup_us(state.installed.steps),
     )

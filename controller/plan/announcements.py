@@ -62,6 +62,7 @@ class Wish:
         is_called: whether the receiver makes the connections, and deals them to the lanes.
         session_us: how long its program's session takes before the first byte of it.
         tail: coded if parities are to follow what each of its senders sends.
+        setup_us: how long after its announcement all switches and hosts know it.
     """
 
     announcement_id: str
@@ -80,6 +81,7 @@ class Wish:
     is_called: bool = False
     session_us: int = 0
     tail: Tail = Tail.PLAIN
+    setup_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +259,11 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
 
 
 def opening_us(wish: Wish, route: Route) -> int:
-    """Return how long after its announcement a program may send at the planned rate at the latest."""
-    return wish.session_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US
+    """Return how long after its announcement a program may send at the planned rate at the latest.
+
+    While switches and hosts are told of it, the program makes its connection: whichever takes longer counts.
+    """
+    return max(wish.setup_us, wish.session_us + WARM_UP_RTTS * route.rtt_us) + HANDOVER_US
 
 
 def _rates(wish: Wish, way: _Way, now_us: int) -> tuple[ConstantRate, ...] | None:
