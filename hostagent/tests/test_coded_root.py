@@ -1,24 +1,27 @@
 """The coded tail on a long line: what is lost is made good, TCP repeats only that, and sees no reordering."""
 
-import hashlib
 import os
-import random
-import time
 from dataclasses import replace
-from ipaddress import ip_network
 
 import pytest
 
-from hostagent.kernel.btf import Btf
-from hostagent.kernel.coded import SHARED, CodedCounts, counts_in
-from hostagent.kernel.image import CODED_OBJECT_FILE, object_image
-from hostagent.kernel.layout import SLOT, Demanded, layout_of
-from hostagent.tests.delayed_line import DelayedLine, unconfirmed_bytes, unsent_bytes
-from hostagent.tests.kernel_maps import agents_map
-from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected
-from hostagent.tests.test_tail_root import counted, programs_at, retransmitted
+from hostagent.kernel.coded import SHARED
+from hostagent.tests.coded_line import (
+    GROUPS,
+    LONG_BYTES,
+    RATE_MBPS,
+    SEGMENT_BYTES,
+    SHORT_BYTES,
+    TYPES,
+    CodedLine,
+    counts_of,
+    demanded_of,
+    ended_ns_of,
+)
+from hostagent.tests.kernel_counts import programs_at
+from hostagent.tests.rig import MBIT, RunningAgent
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocation, Allocations, FlowClass, Tail
+from topology.protocol import Allocations, Tail
 
 pytestmark = [
     pytest.mark.root,
@@ -26,95 +29,7 @@ pytestmark = [
     pytest.mark.timeout(600),  # each takes seconds; the longest file of its kind begins first
 ]
 
-RTT_S = 0.15
-RATE_MBPS = 16
-SEGMENT_BYTES = 1448
-WINDOW_SEGMENTS = 220  # of rate and round trip, and some more
-LONG_BYTES, SHORT_BYTES = 1_500 * SEGMENT_BYTES, 100 * SEGMENT_BYTES
-GROUPS = 8  # of a tail of such a window: cells so far apart are of one group
 MOST_BYTES = 8_000_000
-TYPES = Btf(object_image(CODED_OBJECT_FILE))
-REORDERINGS = ("TCPSACKReorder", "TCPTSReorder", "TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKIgnoredOld")
-
-
-def counts_of(agent: RunningAgent) -> CodedCounts:
-    with agents_map(agent.process.pid, "hw_coded") as found:
-        return counts_in(found)
-
-
-def demanded_of(agent: RunningAgent) -> Demanded:
-    with agents_map(agent.process.pid, "hw_demand") as found:
-        return layout_of(object_image()).demanded(found.value(SLOT.pack(0)))
-
-
-def ended_ns_of(agent: RunningAgent) -> int:
-    """When the last of what was written left, by the kernel's clock; of a host's one connection."""
-    with agents_map(agent.process.pid, "hw_sent") as found:
-        (key,) = found.every_key()
-        offset = TYPES.maps()["hw_sent"].value.offset_bytes("ended_ns")
-        return int.from_bytes(found.value(key)[offset : offset + 8], "little")
-
-
-class CodedLine:
-    """A line with an agent at each end, and a connection of the left host that has sent something already."""
-
-    def __init__(self, folder, cleanup, *, receiver_codes=True, tail=Tail.CODED, **more):
-        self.line = DelayedLine(RTT_S)
-        cleanup.callback(self.line.close)
-        self.sending = RunningAgent(self.line.left, folder / "left", tail_coded=True)
-        cleanup.callback(self.sending.close)
-        self.receiving = RunningAgent(self.line.right, folder / "right", tail_coded=receiver_codes)
-        cleanup.callback(self.receiving.close)
-        self.receiving.obey(Allocations(1, 60_000, (), receive_window_bytes=4 * WINDOW_SEGMENTS * SEGMENT_BYTES))
-        dest = ip_network(self.line.right.address)
-        self.allocation = Allocation(
-            "urgent/left", FlowClass.URGENT, dest, RATE_MBPS * MBIT, WINDOW_SEGMENTS, tail=tail, **more
-        )
-        self.sending.obey(Allocations(1, 60_000, (self.allocation,)))
-        self.sender, self.receiver = connected(self.line.left, self.line.right)
-        cleanup.callback(self.sender.close)
-        cleanup.callback(self.receiver.close)
-        self._seed = 0
-        self.carry(LONG_BYTES)
-
-    def carry(self, size_bytes, lost=(), meanwhile=lambda: None, before=None, first_bytes=0):
-        """Send something, of which the segments with these bytes are lost; it must arrive as it was sent.
-
-        ``first_bytes``: so many are written by a call of their own, and the kernel does not know yet that more follows.
-        ``before``: sends ``size_bytes`` of zeros first, in which the bytes are counted.
-        """
-        self._seed += 1
-        data = random.Random(self._seed).randbytes(size_bytes)  # noqa: S311 - repeatable, guards nothing
-        if before is not None:
-            data = bytes(size_bytes) + data
-        draining = Draining(self.receiver, len(data))
-        self.line.losses.lose(lost)
-        if before is not None:
-            before()
-        self.sender.sendall(data[-size_bytes:][:first_bytes])
-        self.sender.sendall(data[-size_bytes:][first_bytes:])
-        meanwhile()
-        assert draining.digest(30) == hashlib.sha256(data).digest()
-        eventually(lambda: unconfirmed_bytes(self.sender) == 0, within_s=10, what="all is confirmed")
-        assert len(self.line.losses.lost) == len(lost)
-
-    @property
-    def repeated(self):
-        """Segments that the sender has sent again so far."""
-        return retransmitted(self)
-
-    @property
-    def probes(self):
-        """Tail loss probes so far: a machine that stands still lets one go, and it may be a segment sent again."""
-        return counted(self.line.left, "TCPLossProbes")
-
-    @property
-    def reorderings(self):
-        return {name: count for name in REORDERINGS if (count := counted(self.line.left, name))}
-
-    @property
-    def came(self) -> CodedCounts:
-        return counts_of(self.receiving)
 
 
 @pytest.mark.parametrize("size_bytes", [LONG_BYTES, SHORT_BYTES], ids=["many windows", "less than a window"])
@@ -179,50 +94,6 @@ def test_what_is_sent_again_while_the_last_window_goes_makes_nothing_else_lost(t
     line.carry(LONG_BYTES, lost)
     assert line.repeated <= repeated + len(lost) + line.probes - probes
     assert line.reorderings == {}
-
-
-@pytest.mark.parametrize("pause_s", [0.08, 0.11, 0.14])  # some confirmations of what was lost have come by then, or all
-@pytest.mark.parametrize(
-    "cells",
-    [range(0, 80, GROUPS), (0, 20, 30, 45)],
-    ids=["more of one group than a receiver remembers", "all of which are made good"],
-)
-def test_where_it_was_no_end_only_what_was_lost_is_repeated(tmp_path, cleanup, pause_s, cells):
-    line = CodedLine(tmp_path, cleanup)
-    lost = [LONG_BYTES - (100 - cell) * SEGMENT_BYTES for cell in cells]
-    repeated = line.repeated
-
-    def begin():
-        line.sender.sendall(bytes(LONG_BYTES))
-        eventually(lambda: unsent_bytes(line.sender) == 0, within_s=10, what="nothing is left to be sent")
-        until_s = time.monotonic() + pause_s
-        eventually(lambda: time.monotonic() > until_s, within_s=1, what="the pause")
-
-    line.carry(LONG_BYTES, lost, before=begin)
-    assert line.repeated <= repeated + len(lost) + 1
-    assert line.reorderings == {}
-
-
-@pytest.mark.parametrize("what", ["no receiver of ours", "what has no flag is dropped on the way"])
-def test_where_nothing_is_rebuilt_tcp_is_told_of_each_loss(tmp_path, cleanup, what):
-    line = CodedLine(tmp_path, cleanup, receiver_codes=what != "no receiver of ours")
-    line.line.losses.without_flags = what != "no receiver of ours"
-    repeated = line.repeated
-    line.carry(LONG_BYTES, [LONG_BYTES - 80 * SEGMENT_BYTES])
-    assert line.repeated > repeated
-
-
-@pytest.mark.parametrize("end", ["left", "right", "both"])
-def test_agents_that_are_killed_midway_leave_tcp_going(tmp_path, cleanup, end):
-    line = CodedLine(tmp_path, cleanup)
-
-    def kill():
-        for name, agent in (("left", line.sending), ("right", line.receiving)):
-            if end in (name, "both"):
-                agent.kill()
-
-    line.carry(LONG_BYTES, [LONG_BYTES - 80 * SEGMENT_BYTES], meanwhile=kill)
-    line.carry(SHORT_BYTES, [SHORT_BYTES - 3 * SEGMENT_BYTES])
 
 
 def test_an_allocation_has_parities_only_while_it_says_so(tmp_path, cleanup):

@@ -1,9 +1,6 @@
 """What is sent again at the end of a transfer goes three times; what is sent again in the middle of one does not."""
 
-import ctypes as c
 import os
-import socket
-import struct
 import subprocess
 import time
 from contextlib import ExitStack
@@ -12,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hostagent.kernel.loader import Libbpf
+from hostagent.tests.kernel_counts import counted, programs_at, retransmitted
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
-TCX_EGRESS = 47  # enum bpf_attach_type
 RATE_BPS = 400 * MBIT
 TRANSFER_BYTES = 2_000_000
 PLAN = Allocations(1, 3000, (Allocation("urgent/left", FlowClass.URGENT, ip_network("10.77.0.2/32"), RATE_BPS, 2000),))
@@ -33,13 +29,6 @@ def lossy(host: NamespaceHost, rule: str) -> None:
 
 def lossless(host: NamespaceHost) -> None:
     host.inside(lambda: subprocess.run(["nft", "delete", "table", "inet", "lost"], check=True))
-
-
-def counted(host: NamespaceHost, *names: str) -> int:
-    """Return counters of a host's TCP, together."""
-    heads, values = host.inside(Path("/proc/thread-self/net/netstat").read_text).splitlines()[:2]
-    seen = dict(zip(heads.split(), values.split(), strict=True))
-    return sum(int(seen[name]) for name in names)
 
 
 def arrived_again(host: NamespaceHost) -> int:
@@ -90,22 +79,8 @@ def test_what_is_lost_in_the_middle_is_sent_once(hosts, tmp_path, cleanup):
     lossy(hosts[1], "meta length > 100 numgen random mod 50 == 0")
     bulk.start()
     eventually(lambda: bulk.info.bytes_acked > 40_000_000, within_s=10, what="a second of an endless transfer")
-    assert retransmitted(bulk) > 20
-    assert arrived_again(hosts[1]) <= retransmitted(bulk) // 10, "but where the writer paused"
-
-
-def retransmitted(bulk: Bulk) -> int:
-    """Return how many segments a connection has sent again (tcpi_total_retrans)."""
-    return struct.unpack_from("=I", bulk.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100)[0]
-
-
-def programs_at(interface: str) -> int:
-    """Return how many programs see what leaves by an interface of this thread's namespace."""
-    count, ids = c.c_uint32(8), (c.c_uint32 * 8)()
-    index = socket.if_nametoindex(interface)
-    asked = (index, TCX_EGRESS, 0, None, ids, c.byref(count))
-    Libbpf().number("bpf_prog_query", *asked, doing="asking for programs")
-    return count.value
+    assert retransmitted(bulk.sender) > 20
+    assert arrived_again(hosts[1]) <= retransmitted(bulk.sender) // 10, "but where the writer paused"
 
 
 def test_interfaces_have_the_programs_while_there_is_an_agent(hosts, tmp_path, cleanup):

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from hostagent.kernel.coded import CodedCounts
+from hostagent.tests.coded_line import counts_of
 from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected, two_hosts
-from hostagent.tests.test_coded_root import counts_of
 from hostagent.tests.test_tail_root import lossless, lossy
 from mininet_tests.site.losses import SegmentLoss
 from topology.protocol import Allocation, Allocations, FlowClass, Tail
