@@ -55,3 +55,10 @@ def answered_shares(
         share = ClassShare(back if back in f.links else f.links[1], f.flow_class)
         found.setdefault(carriers[f.host, f.target].flow_class, {}).setdefault(share, []).append(f)
     return found
+
+
+def may_send_bps(flow: Flow, most_bps: int) -> int:
+    """Return what a flow may come to send, bit/s on the wire: of one that may stand by now, the most there is."""
+    if flow.wanted_bps is None or flow.standby_bps or flow.is_away:
+        return most_bps
+    return min(most_bps, max(flow.wanted_bps, flow.floor_bps))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from controller.plan.answers import answered_shares, answers
+from controller.plan.answers import answered_shares, answers, may_send_bps
 from controller.plan.differences import differing_keys
 from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
 from controller.plan.keys import ClassShare, FlowId
@@ -285,16 +285,9 @@ def _answers_bps(made: Workings, hop: Hop) -> dict[FlowClass, int]:
         data_bps = 0
         for share, senders in shares.items():
             most_bps = network.link(*share.hop).rate_bps * made.policy.most_ppm(share.flow_class) // PPM
-            data_bps += min(most_bps, sum(_may_want_bps(f, most_bps) for f in senders))
+            data_bps += min(most_bps, sum(may_send_bps(f, most_bps) for f in senders))
         found[flow_class] = data_bps * part_ppm // PPM
     return found
-
-
-def _may_want_bps(flow: Flow, most_bps: int) -> int:
-    """Return what a flow may come to send, bit/s on the wire: of one that may stand by now, all there is."""
-    if flow.wanted_bps is None or flow.standby_bps or flow.is_away:
-        return most_bps
-    return max(flow.wanted_bps, flow.floor_bps)
 
 
 def _with_entries(made: Workings, touched: _Touched) -> Workings:

@@ -7,7 +7,7 @@ from controller.state.installed import StepDone
 
 LATEST = 12  # transitions; an announcement has four: it comes, begins, ends and goes
 TOGETHER_US = 1_000_000  # a step of a transition begins sooner after the one before
-OF = 5  # of so many the longest counts for nothing: a host that dies holds one up for a lease
+OF = 8  # of so many the longest counts for nothing: a host that dies holds one up for a lease
 
 
 def setup_us(steps: Sequence[StepDone]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.plan.answers import answers
+from controller.plan.answers import answers, may_send_bps
 from controller.plan.differences import with_changed
 from controller.plan.keys import ClassShare
 from controller.plan.plan import THE_REST, Entry, Flow, Plan
@@ -24,11 +24,15 @@ _Pair = tuple[str, str]  # two hosts, in the order of their names
 
 
 class AggregateWay(NamedTuple):
-    """The class and the path of an aggregate, and what its allocation and the answers in it take, bit/s of frames."""
+    """The class and the path of an aggregate, and what its allocation and the answers in it take, bit/s of frames.
+
+    ``may_need_bps``: the same, with answers to all that those they answer may come to send, whoever sends now.
+    """
 
     flow_class: FlowClass
     path: tuple[str, ...]
-    needs_bps: int
+    needs_bps: int = 0
+    may_need_bps: int = 0
 
     @property
     def share(self) -> ClassShare:
@@ -79,12 +83,13 @@ def plan_aggregates(network: Network, plan: Plan, policy: Policy, before: PlanAg
         entries += [entry for entry in before.pairs.get(pair, ()) if plan.named(entry.flow.name) is entry]
     for entry in come:
         touched[_pair(entry)].append(entry)
-    pairs, between, ppm = dict(before.pairs), dict(before.between), answers_ppm(network.framing)
+    pairs, between = dict(before.pairs), dict(before.between)
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
     for pair, members in touched.items():
         pairs[pair] = ordered = plan.in_order(members)
         old, had = between.pop(pair, NO_AGGREGATES), before.pairs.get(pair, ())
-        new = _needing(old, ordered, ppm) if _has_same_flows(had, ordered) else _between(ordered, policy, ppm)
+        ways = old if _has_same_flows(had, ordered) else _between(ordered, policy)
+        new = _needing(ways, ordered, network, policy)
         for key, way in old.items():
             if (now := new.get(key)) is None or now[:2] != way[:2]:
                 begun.of(way).pop(key)
@@ -153,28 +158,36 @@ def _has_same_flows(had: Sequence[Entry], have: Sequence[Entry]) -> bool:
     return len(had) == len(have) and all(one.flow is other.flow for one, other in zip(had, have, strict=True))
 
 
-def _between(entries: Sequence[Entry], policy: Policy, ppm: int) -> AggregateWays:
+def _between(entries: Sequence[Entry], policy: Policy) -> AggregateWays:
     """Return the aggregates of two hosts: data, and answers, which carry no mark. What is within a site has none."""
     ways: dict[AggregateKey, AggregateWay] = {}
     for flow in (entry.flow for entry in entries):
-        ways.setdefault(aggregate_key(flow), AggregateWay(flow.flow_class, flow.path, 0))
+        ways.setdefault(aggregate_key(flow), AggregateWay(flow.flow_class, flow.path))
     for (host, target), flow in answers([entry.flow for entry in entries], policy).items():
-        ways.setdefault((target, host, None), AggregateWay(flow.flow_class, flow.path, 0))
-    return _needing({key: way for key, way in ways.items() if len(way.path) > 3}, entries, ppm)
+        ways.setdefault((target, host, None), AggregateWay(flow.flow_class, flow.path))
+    return {key: way for key, way in ways.items() if len(way.path) > 3}
 
 
-def _needing(ways: AggregateWays, entries: Sequence[Entry], ppm: int) -> AggregateWays:
+def _needing(ways: AggregateWays, entries: Sequence[Entry], network: Network, policy: Policy) -> AggregateWays:
     """Return the aggregates of two hosts with what they need for these entries."""
-    needs_bps = dict.fromkeys(ways, 0)
+    needs_bps, may_need_bps = dict.fromkeys(ways, 0), dict.fromkeys(ways, 0)
+    ppm = answers_ppm(network.framing)
     for entry in entries:
-        flow = entry.flow
-        for key, bps in (
-            (aggregate_key(flow), entry.frame_bps),
-            ((flow.target, flow.host, None), -(-entry.frame_bps * ppm // PPM)),
-        ):
-            if key in needs_bps:
-                needs_bps[key] += bps
-    return {key: AggregateWay(way.flow_class, way.path, needs_bps[key]) for key, way in ways.items()}
+        data, back = aggregate_key(entry.flow), (entry.flow.target, entry.flow.host, None)
+        if data in ways:
+            needs_bps[data] += entry.frame_bps
+            may_need_bps[data] += entry.frame_bps
+        if back in ways:
+            most_bps = max(entry.frame_bps, may_send_bps(entry.flow, _most_bps(entry.flow, network, policy)))
+            needs_bps[back] += -(-entry.frame_bps * ppm // PPM)
+            may_need_bps[back] += -(-most_bps * ppm // PPM)
+    return {k: AggregateWay(way.flow_class, way.path, needs_bps[k], may_need_bps[k]) for k, way in ways.items()}
+
+
+def _most_bps(flow: Flow, network: Network, policy: Policy) -> int:
+    """Return what a flow can have of the narrowest of its circuits."""
+    rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
+    return min(rates_bps, default=0) * policy.most_ppm(flow.flow_class) // PPM
 
 
 def aggregate_key(flow: Flow) -> AggregateKey:

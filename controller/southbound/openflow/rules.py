@@ -251,7 +251,7 @@ def crossing_rules(
     numbers = metadata.host_numbers(network)
     by_circuit = metadata.came_by(metadata.CIRCUIT)
     led: dict[tuple[str, str, FlowClass], list[Rule]] = {}
-    for (source, target, _), (flow_class, path, _) in ways.items():
+    for (source, target, _), (flow_class, path, *_) in ways.items():
         if path == default_path(network, source, target, down):
             continue
         ends = metadata.joined(by_circuit, metadata.source(numbers[source]), metadata.target(numbers[target]))

@@ -68,6 +68,8 @@ def senders_of_share(
 
     A sender's meter lets through its allocations and what the answers that ride with them may need. What the senders of
     a class do not need of the class's meter, each gets an equal part of; so one that is only to answer has plenty.
+    Where the class has room for it, answers may come to need what all they answer may come to send: so the meters of
+    those that only answer stay as they are, whoever sends (decision 53). Among many senders it is what is sent now.
     Rounded up to what a meter can be told, so that no host's allocations exceed its meter; the class's own meter, which
     counts after it, keeps the sum.
 
@@ -79,9 +81,11 @@ def senders_of_share(
         meter_ids: the senders' meters.
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
+    has_room = sum(ways[aggregate].may_need_bps for aggregate in keys) <= meter_bps
     needs_bps: dict[SenderKey, int] = {}
     for aggregate, key in keys.items():
-        needs_bps[key] = needs_bps.get(key, 0) + ways[aggregate].needs_bps
+        way = ways[aggregate]
+        needs_bps[key] = needs_bps.get(key, 0) + (way.may_need_bps if has_room else way.needs_bps)
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []
     for key, needed_bps in needs_bps.items():

@@ -194,8 +194,8 @@ def test_an_announcement_changes_no_rule_but_its_own():
     assert sum(type(message).__name__ == "DeleteMeter" for message in sent) == 2
 
 
-def needs_bps(plan):
-    """What each two hosts' data and answers take of each class, on the circuit where they enter it."""
+def needs_bps(plan, sent_bps):
+    """What each two hosts' data takes of each class, where it enters a circuit, and the answers to what is sent."""
     needs, ppm = defaultdict(int), answers_ppm(RING.framing)
     aggregates = {(e.flow.host, e.flow.target): e.flow for e in plan.entries}
     for e in plan.entries:
@@ -204,15 +204,27 @@ def needs_bps(plan):
         back = aggregates.get((flow.target, flow.host))
         path = flow.path[::-1] if back is None else back.path
         flow_class = flow.flow_class if back is None else back.flow_class
-        needs[flow.target, flow_class, path[2], flow.host] += -(-e.frame_bps * ppm // 1_000_000)
+        needs[flow.target, flow_class, path[2], flow.host] += -(-sent_bps(e) * ppm // 1_000_000)
     return needs
+
+
+def may_send_bps(e):
+    """What a flow may come to send: all that its class may have, if it wants all or stands by."""
+    policy, flow = DEFAULT_POLICY.classes, e.flow
+    others_ppm = sum(policy[c].guarantee_ppm for c in policy if c is not flow.flow_class)
+    rates_bps = [link.rate_bps for hop in flow.links if (link := RING.link(*hop)).circuit]
+    most_bps = min(rates_bps) * min(policy[flow.flow_class].cap_ppm, 1_000_000 - others_ppm) // 1_000_000
+    if flow.wanted_bps is not None and not flow.standby_bps and not flow.is_away:
+        most_bps = min(most_bps, max(flow.wanted_bps, flow.floor_bps))
+    return max(e.frame_bps, most_bps)
 
 
 @settings(deadline=None)  # four switches
 @given(any_demand())
 def test_each_sender_has_what_it_needs_and_an_equal_part_of_what_those_of_its_class_do_not(demand):
     plan = planned(2, RING, DEFAULT_POLICY, demand)
-    needed_bps, seen = needs_bps(plan), set()
+    now_bps, ever_bps = needs_bps(plan, lambda e: e.frame_bps), needs_bps(plan, may_send_bps)
+    seen = set()
     for switch in RING.switches:
         known = senders(RING, switch, plan, DEFAULT_POLICY, MeterNumbers())
         assert len({sender.meter_id for sender in known}) == len(known)
@@ -221,12 +233,14 @@ def test_each_sender_has_what_it_needs_and_an_equal_part_of_what_those_of_its_cl
             _, flow_class, head, _ = sender.key
             beside = [one for one in known if one.key[1:3] == sender.key[1:3]]
             class_bps = plan.links[Hop(switch.name, head)].classes[flow_class].meter_bps
+            has_room = sum(ever_bps[one.key] for one in beside) <= class_bps
+            needed_bps = ever_bps if has_room else now_bps
             sum_bps = sum(needed_bps[one.key] for one in beside)
             rate_bps = needed_bps[sender.key] + max(0, class_bps - sum_bps) // len(beside)
             assert sender.frame_bps == -(-rate_bps // 1000) * 1000
             assert sender.is_alone is (beside == [sender])
             assert sum(one.frame_bps for one in beside) < max(class_bps, sum_bps) + 1000 * len(beside)
-    assert seen == needed_bps.keys()
+    assert seen == now_bps.keys()
 
 
 def test_a_demand_without_flows_has_no_senders():
