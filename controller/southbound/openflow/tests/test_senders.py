@@ -243,6 +243,22 @@ def test_each_sender_has_what_it_needs_and_an_equal_part_of_what_those_of_its_cl
     assert seen == now_bps.keys()
 
 
+@pytest.mark.parametrize("sending", [(), ("base20",), ("base20", "base21")], ids=len)
+def test_the_far_switch_polices_answers_alike_whoever_of_an_images_hosts_sends(sending):
+    network, standby_bps = chile_illinois(), 10**7
+    images = (
+        [replace(one, standby_bps=standby_bps, wanted_bps=None if one.host in hosts else standby_bps) for one in IMAGE]
+        for hosts in ((), sending)
+    )
+    plans = [plan_of(*image, RAW_IMAGES) for image in images]
+    near, far = (
+        [senders(network, switch, plan, DEFAULT_POLICY, MeterNumbers()) for plan in plans]
+        for switch in network.switches
+    )
+    assert far[0] == far[1]
+    assert (near[0] == near[1]) is not bool(sending)
+
+
 def test_a_demand_without_flows_has_no_senders():
     plan = planned(2, RING, DEFAULT_POLICY, PlanInput(()))
     assert all(not senders(RING, switch, plan, DEFAULT_POLICY, MeterNumbers()) for switch in RING.switches)
