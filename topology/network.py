@@ -98,6 +98,7 @@ class Network:
         """Begin to find things, or forget what was found while the network had other links."""
         self._framings: dict[tuple[str, ...], Framing] = {}
         self._rtts_us: dict[tuple[str, ...], int] = {}
+        self._narrowest_bps: dict[tuple[str, ...], int] = {}
         self._circuits_along: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._shortest: ShortestPaths | None = None
         self._circuit_hops_known: dict[str, list[Hop]] | None = None
@@ -206,6 +207,17 @@ class Network:
             names = (self.link(tail, head).circuit for tail, head in pairwise(path))
             self._circuits_along[path] = tuple(name for name in names if name is not None)
         return self._circuits_along[path]
+
+    def narrowest_bps(self, path: tuple[str, ...]) -> int:
+        """Return the rate of the narrowest circuit that a path crosses, bit/s on the wire; 0 if it crosses none.
+
+        Raises:
+            KeyError: two nodes of the path are not neighbours.
+        """
+        if path not in self._narrowest_bps:
+            links = (self.link(tail, head) for tail, head in pairwise(path))
+            self._narrowest_bps[path] = min((link.rate_bps for link in links if link.circuit), default=0)
+        return self._narrowest_bps[path]
 
     def circuit_links_from(self, tail: str) -> list[tuple[str, Link]]:
         """Return (to, link) of each circuit that leaves a node, in the order they were added."""

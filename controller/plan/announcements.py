@@ -323,8 +323,7 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
     senders = 1 if announcement.lanes else len(announcement.flows)
     floors_bps = announcement.floors_bps(now_us)
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
-        least_bps = min(network.link(*hop).rate_bps for hop in flow.links if network.link(*hop).circuit)
-        standby_bps = least_bps * policy.standby_ppm // (PPM * senders)
+        standby_bps = network.narrowest_bps(flow.path) * policy.standby_ppm // (PPM * senders)
         yield replace(
             flow,
             floor_bps=floor_bps,

@@ -23,7 +23,7 @@ def interfaces_of(flow: Flow) -> tuple[Hop, Hop]:
 def within_interfaces(flow: Flow, network: Network) -> Flow:
     """Return a flow that wants no more than the slower of its two interfaces, so that others may have the rest."""
     most_bps = min(network.link(*hop).rate_bps for hop in interfaces_of(flow))
-    if most_bps >= min((link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit), default=0):
+    if most_bps >= network.narrowest_bps(flow.path):
         return flow
     return flow if flow.wanted_bps is not None and flow.wanted_bps <= most_bps else replace(flow, wanted_bps=most_bps)
 

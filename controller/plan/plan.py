@@ -339,8 +339,7 @@ def standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
     """Return a flow as others have to make room for it: of an absent host's, what any flow keeps to stand by."""
     if not flow.is_away:
         return flow
-    rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
-    standby_bps = flow.standby_bps or min(rates_bps, default=0) * policy.standby_ppm // PPM
+    standby_bps = flow.standby_bps or network.narrowest_bps(flow.path) * policy.standby_ppm // PPM
     return replace(flow, wanted_bps=standby_bps if flow.wanted_bps is None else min(standby_bps, flow.wanted_bps))
 
 

@@ -27,6 +27,9 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, conversion, converte
 _NAME = attrgetter("name")
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
+AnswersByHop = Mapping[
+    Hop, Mapping[FlowClass, int]
+]  # what answers may come to take of touched links, bit/s on the wire
 
 
 def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput, before: Workings | None = None) -> Plan:
@@ -74,7 +77,8 @@ def _worked_out(before: Workings, demand: PlanInput, touched: _Touched) -> Worki
     if come or gone:
         made = _with_flows(made, come, gone, touched)
     touched.links |= _differing(before.demand, demand) & made.parts.keys()
-    made = _with_parts(_with_links(made, touched), touched)
+    answers_bps = {hop: _answers_bps(made, hop) for hop in touched.links & made.parts.keys()}
+    made = _with_parts(_with_links(made, answers_bps), answers_bps, touched)
     return _with_entries(_with_interfaces(_with_sums(made, known, touched), touched), touched)
 
 
@@ -150,11 +154,11 @@ def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touc
     return replace(made, pairs=pairs, carriers=carriers, data=data.by_hop(), answered=answered.by_hop())
 
 
-def _with_links(made: Workings, touched: _Touched) -> Workings:
+def _with_links(made: Workings, answers_bps: AnswersByHop) -> Workings:
     """Return workings with the limits of touched links; those that come out as they were are the same values."""
     links = dict(made.links)
-    for hop in touched.links & made.parts.keys():
-        link = link_plan(made, hop)
+    for hop, of_hop_bps in answers_bps.items():
+        link = link_plan(made, hop, of_hop_bps)
         if links.get(hop) != link:
             links[hop] = link
     if links.keys() != made.links.keys():
@@ -162,7 +166,7 @@ def _with_links(made: Workings, touched: _Touched) -> Workings:
     return replace(made, links=links)
 
 
-def link_plan(made: Workings, hop: Hop) -> LinkPlan:
+def link_plan(made: Workings, hop: Hop, answers_bps: Mapping[FlowClass, int]) -> LinkPlan:
     """Return the limits of one direction of a circuit.
 
     Answers want what they may come to take, and after all others what is left, for what is sent back beside them.
@@ -174,7 +178,7 @@ def link_plan(made: Workings, hop: Hop) -> LinkPlan:
     spare = {flow.flow_class for flow in made.data[hop].values() if flow.is_away}
     for flow in made.data[hop].values():
         wanted[flow.flow_class] += capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-    for flow_class, bps in _answers_bps(made, hop).items():
+    for flow_class, bps in answers_bps.items():
         wanted[flow_class] += bps
         spare.add(flow_class)
     reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
@@ -188,11 +192,11 @@ def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
     return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
-def _with_parts(made: Workings, touched: _Touched) -> Workings:
+def _with_parts(made: Workings, answers_bps: AnswersByHop, touched: _Touched) -> Workings:
     """Return workings with the touched links divided anew."""
     parts = dict(made.parts)
-    for hop in touched.links & parts.keys():
-        before, parts[hop] = parts[hop], _parts(made, hop)
+    for hop, of_hop_bps in answers_bps.items():
+        before, parts[hop] = parts[hop], _parts(made, hop, of_hop_bps)
         if before != parts[hop]:
             touched.flows.update(name for name, bps in parts[hop].items() if before.get(name) != bps)
     return replace(made, parts=parts)
@@ -257,9 +261,9 @@ def _of_circuits(made: Workings, flow: Flow) -> int:
     return min([made.parts[hop][flow.name] for hop in flow.links if hop in made.parts], default=0)
 
 
-def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
-    """Return what each flow that crosses a link can have of it."""
-    framing, answers_bps = made.network.framing_of(hop), _answers_bps(made, hop)
+def _parts(made: Workings, hop: Hop, answers_bps: Mapping[FlowClass, int]) -> Mapping[FlowId, int]:
+    """Return what each flow that crosses a link can have of it, beside answers."""
+    framing = made.network.framing_of(hop)
     by_class: dict[FlowClass, list[Flow]] = {}
     for flow in made.data[hop].values():
         by_class.setdefault(flow.flow_class, []).append(flow)
@@ -284,7 +288,7 @@ def _answers_bps(made: Workings, hop: Hop) -> dict[FlowClass, int]:
     for flow_class, shares in answered.items():
         data_bps = 0
         for share, senders in shares.items():
-            most_bps = network.link(*share.hop).rate_bps * made.policy.most_ppm(share.flow_class) // PPM
+            most_bps = made.policy.most_bps(share.flow_class, network.link(*share.hop).rate_bps)
             data_bps += min(most_bps, sum(may_send_bps(f, most_bps) for f in senders))
         found[flow_class] = data_bps * part_ppm // PPM
     return found

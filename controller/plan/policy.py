@@ -70,10 +70,10 @@ class Policy:
         if total_ppm > PPM:
             raise ValueError(f"the guarantees come to {total_ppm / 10_000:g}% of the circuit")
 
-    def most_ppm(self, flow_class: FlowClass) -> int:
-        """Return what a class can have of a circuit: its cap, or what the guarantees of the others leave."""
+    def most_bps(self, flow_class: FlowClass, circuit_bps: int) -> int:
+        """Return what a class can have of a circuit, at its layer: its cap, or what the others' guarantees leave."""
         others_ppm = sum(policy.guarantee_ppm for c, policy in self.classes.items() if c is not flow_class)
-        return min(self.classes[flow_class].cap_ppm, PPM - others_ppm)
+        return circuit_bps * min(self.classes[flow_class].cap_ppm, PPM - others_ppm) // PPM
 
     def window_segments(self, payload_bps: int, rtt_us: int, mss_bytes: int) -> int:
         """Return the window that a rate needs on a path: rate x round trip, and the slack.

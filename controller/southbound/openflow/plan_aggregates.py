@@ -24,15 +24,21 @@ _Pair = tuple[str, str]  # two hosts, in the order of their names
 
 
 class AggregateWay(NamedTuple):
-    """The class and the path of an aggregate, and what its allocation and the answers in it take, bit/s of frames.
+    """The class and the path of an aggregate, and what it takes, bit/s of frames.
 
-    ``may_need_bps``: the same, with answers to all that those they answer may come to send, whoever sends now.
+    Attributes:
+        flow_class: its class.
+        path: the nodes it crosses, from host to target.
+        data_bps: its allocation.
+        answers_bps: the answers in it to what is allocated now.
+        may_answer_bps: the answers in it to all that those they answer may come to send, whoever sends now.
     """
 
     flow_class: FlowClass
     path: tuple[str, ...]
-    needs_bps: int = 0
-    may_need_bps: int = 0
+    data_bps: int = 0
+    answers_bps: int = 0
+    may_answer_bps: int = 0
 
     @property
     def share(self) -> ClassShare:
@@ -170,24 +176,22 @@ def _between(entries: Sequence[Entry], policy: Policy) -> AggregateWays:
 
 def _needing(ways: AggregateWays, entries: Sequence[Entry], network: Network, policy: Policy) -> AggregateWays:
     """Return the aggregates of two hosts with what they need for these entries."""
-    needs_bps, may_need_bps = dict.fromkeys(ways, 0), dict.fromkeys(ways, 0)
+    data_bps, answers_bps, may_answer_bps = (dict.fromkeys(ways, 0) for _ in range(3))
     ppm = answers_ppm(network.framing)
     for entry in entries:
-        data, back = aggregate_key(entry.flow), (entry.flow.target, entry.flow.host, None)
+        flow = entry.flow
+        data, back = aggregate_key(flow), (flow.target, flow.host, None)
         if data in ways:
-            needs_bps[data] += entry.frame_bps
-            may_need_bps[data] += entry.frame_bps
+            data_bps[data] += entry.frame_bps
         if back in ways:
-            most_bps = max(entry.frame_bps, may_send_bps(entry.flow, _most_bps(entry.flow, network, policy)))
-            needs_bps[back] += -(-entry.frame_bps * ppm // PPM)
-            may_need_bps[back] += -(-most_bps * ppm // PPM)
-    return {k: AggregateWay(way.flow_class, way.path, needs_bps[k], may_need_bps[k]) for k, way in ways.items()}
-
-
-def _most_bps(flow: Flow, network: Network, policy: Policy) -> int:
-    """Return what a flow can have of the narrowest of its circuits."""
-    rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
-    return min(rates_bps, default=0) * policy.most_ppm(flow.flow_class) // PPM
+            most_bps = policy.most_bps(flow.flow_class, network.narrowest_bps(flow.path))
+            sent_bps = max(entry.frame_bps, may_send_bps(flow, most_bps))
+            answers_bps[back] += -(-entry.frame_bps * ppm // PPM)
+            may_answer_bps[back] += -(-sent_bps * ppm // PPM)
+    return {
+        key: AggregateWay(way.flow_class, way.path, data_bps[key], answers_bps[key], may_answer_bps[key])
+        for key, way in ways.items()
+    }
 
 
 def aggregate_key(flow: Flow) -> AggregateKey:

@@ -81,11 +81,11 @@ def senders_of_share(
         meter_ids: the senders' meters.
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
-    has_room = sum(ways[aggregate].may_need_bps for aggregate in keys) <= meter_bps
+    has_room = sum(ways[aggregate].data_bps + ways[aggregate].may_answer_bps for aggregate in keys) <= meter_bps
     needs_bps: dict[SenderKey, int] = {}
     for aggregate, key in keys.items():
         way = ways[aggregate]
-        needs_bps[key] = needs_bps.get(key, 0) + (way.may_need_bps if has_room else way.needs_bps)
+        needs_bps[key] = needs_bps.get(key, 0) + way.data_bps + (way.may_answer_bps if has_room else way.answers_bps)
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []
     for key, needed_bps in needs_bps.items():
