@@ -30,10 +30,13 @@ class DatabaseFollower:
             Exception: as :class:`DatabaseSession` does.
         """
         with self._using:
-            is_newest = self._session.open_to_read()
-            if is_newest:
-                self._session.ask(prepare_changes)
-            return is_newest
+            return self._connect()
+
+    def _connect(self) -> bool:
+        is_newest = self._session.open_to_read()
+        if is_newest:
+            self._session.ask(prepare_changes)
+        return is_newest
 
     @property
     def is_made(self) -> bool:
@@ -62,7 +65,7 @@ class DatabaseFollower:
 
     def _load(self) -> SavedRows:
         if not self._session.is_made:
-            self._session.open_to_read()
+            self._connect()
         return self._session.read() if self._session.is_made else SavedRows((), {}, ())
 
     def _answered(self, ask: Callable[[], T]) -> T:
@@ -71,7 +74,7 @@ class DatabaseFollower:
             try:
                 return ask()
             except Exception:  # noqa: BLE001 - whatever it is: the second time it is raised
-                self._session.open_to_read()
+                self._connect()
                 return ask()
 
     def close(self) -> None:

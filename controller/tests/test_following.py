@@ -7,7 +7,6 @@ from functools import partial
 from random import Random
 
 import pytest
-from sqlalchemy import Engine, event
 
 from controller.database import Changes, Database, DatabaseFailed, SavedPoint, changed_since
 from controller.database.live import prepare_changes
@@ -21,6 +20,7 @@ from controller.reports import Reports
 from controller.state.guard import GuardedState
 from controller.tests.database_contract import of, reservation
 from controller.tests.fakes import START_US, Clock, FakeSite, image, value_of
+from controller.tests.statements import statements
 from controller.use_cases import UseCases
 from topology.protocol import FlowClass, Hello
 from topology.telemetry import EntryTelemetry, Telemetry
@@ -287,17 +287,16 @@ def test_every_question_that_is_asked_of_what_has_changed_is_prepared(pair):
     assert {plain(one) for one in asked} <= {plain(one) for one in prepared}
 
 
-@contextlib.contextmanager
-def statements():
-    """Give all that databases are asked meanwhile."""
-    asked = []
-
-    def heard(_connection, _cursor, text, *_rest):
-        asked.append(text)
-
-    event.listen(Engine, "before_cursor_execute", heard)
-    yield asked
-    event.remove(Engine, "before_cursor_execute", heard)
+def test_questions_are_prepared_again_when_the_connection_is_made_anew(pair):
+    leads, reads = pair
+    saved(leads, of(reservation(1)))
+    point = reads.load().until
+    with statements() as prepared:
+        reads.asked(prepare_changes)
+    reads._follower.close()
+    with statements() as asked:
+        assert since(reads, point).until == point
+    assert {plain(one) for one in prepared} <= {plain(one) for one in asked}
 
 
 def plain(statement):

@@ -15,7 +15,7 @@ from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, running
 from controller.tests.fakes import START_US
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
-from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.site.postgresql import binaries
 
 pytestmark = [
     pytest.mark.root,
@@ -28,13 +28,6 @@ START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
 LONG_US = 600_000_000
 ASKS = ("POST /protected", "PUT /protected", "DELETE ")  # what changes anything there
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PrivatePostgres]:
-    """A server."""
-    with PrivatePostgres() as server:
-        yield server
 
 
 class BuyingPair:

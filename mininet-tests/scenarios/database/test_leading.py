@@ -1,0 +1,150 @@
+"""Who keeps the row of a pair's leader, or waits to take it, on a real PostgreSQL."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from controller.database.leader_row import LeaderRow, RowNews, SeenLeader
+from controller.plan.leading import TTL_US, PairStanding
+from controller.state.clock import elapsed_us
+from controller.tests.past_contract import ACK_S
+from controller.work.leadership import Leadership
+from mininet_tests.site.postgresql import binaries
+from mininet_tests.testing.eventually import eventually
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
+        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
+    ),
+]
+
+
+class NotLookedAt(LeaderRow):
+    """A row at which nobody looks more often than at the beginning."""
+
+    looks = 2
+
+    def look(self) -> SeenLeader:
+        """Look at it, if that may be done still."""
+        self.looks -= 1
+        assert self.looks >= 0, "it was looked at"
+        return super().look()
+
+    def wait(self, _timeout_s: float) -> RowNews:
+        """Wait for as long as it takes."""
+        return super().wait(10 * ACK_S)
+
+
+def test_who_hears_that_the_row_was_left_takes_it_without_another_look(url):
+    one, row = LeaderRow(url, "a", ""), NotLookedAt(url, "b", "")
+    term = one.take(600 * TTL_US, clock_ms=1).term
+    other = Leadership(row, elapsed_us, 600 * TTL_US)
+    other.look()
+    other.may_take = True
+    thread = threading.Thread(target=other.run, daemon=True)
+    thread.start()
+    eventually(lambda: one.others() == ("b",), within_s=ACK_S, what="it stands by")
+    one.leave(term)
+    assert other.led.wait(ACK_S)
+    assert row.looks == 0
+    other.stop()
+    thread.join(ACK_S)
+    for each in (one, other):
+        each.close()
+
+
+def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+    for one in two:
+        one.may_take = True
+    threads = [threading.Thread(target=one.run, daemon=True) for one in two]
+    threads[0].start()
+    assert two[0].led.wait(ACK_S)
+    threads[1].start()
+    eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    assert two[0].others_now() == ("b",)
+    two[0].stop()  # it renews no more, as one that hangs
+    threads[0].join(ACK_S)
+    assert two[1].led.wait(ACK_S)
+    eventually(lambda: two[0].standing is PairStanding.UNSURE, within_s=ACK_S, what="the first one knows nothing")
+    two[0].step()  # it wakes up
+    assert two[0].standing is PairStanding.DEPOSED
+    assert two[1].standing is PairStanding.LEADER
+    assert two[1].others_now() == ()  # who led before has its session still, and does not stand by
+    two[1].stop()
+    threads[1].join(ACK_S)
+    for one in two:
+        one.close()
+
+
+def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_leaves(url):
+    one, other = (Leadership(LeaderRow(url, name, ""), elapsed_us, 60 * TTL_US) for name in "ab")
+    one.may_take = other.may_take = True
+    one.step()
+    assert one.may_decide()
+    one.resign()
+    one.step()  # its row is renewed: what it has decided is being written
+    other.step()
+    assert (one.may_decide(), one.standing, other.led.is_set()) == (False, PairStanding.STANDBY, False)
+    one.leave()
+    one.step()
+    other.step()
+    assert (other.led.is_set(), other.may_decide()) == (True, True)
+    for each in (one, other):
+        each.close()
+
+
+class AskedAmidAStep(LeaderRow):
+    """A row whose leader is told to leave it while its thread renews it."""
+
+    leave_now: Callable[[], None]
+
+    def renew(self, term: int, ttl_us: int) -> bool:
+        """Renew it; then comes what happens amid a step."""
+        found = super().renew(term, ttl_us)
+        self.leave_now()
+        return found
+
+
+def test_who_is_told_to_leave_the_row_amid_a_step_leaves_it_and_does_not_let_it_run_out(url):
+    row = AskedAmidAStep(url, "a", "")
+    one, other = Leadership(row, elapsed_us, 600 * TTL_US), Leadership(LeaderRow(url, "b", ""), elapsed_us, TTL_US)
+    row.leave_now = one.leave
+    one.may_take = other.may_take = True
+    threads = [threading.Thread(target=each.run, daemon=True) for each in (one, other)]
+    threads[0].start()
+    assert one.led.wait(ACK_S)
+    threads[1].start()
+    one.others_now()  # the thread takes a step, and is told to leave in it
+    assert other.led.wait(ACK_S)
+    assert one.left.wait(ACK_S)
+    other.stop()
+    for thread in threads:
+        thread.join(ACK_S)
+    for each in (one, other):
+        each.close()
+
+
+def test_who_has_left_the_row_waits_until_another_one_has_it_or_for_nobody_if_none_stands_by(url):
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+    threads = [threading.Thread(target=one.run, daemon=True) for one in two]
+    for one, thread in zip(two, threads, strict=True):
+        one.may_take = True
+        thread.start()
+        assert two[0].led.wait(ACK_S)
+    eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    for number, holder in ((0, "b"), (1, "b")):
+        one = two[number]
+        one.resign()
+        one.leave()
+        assert one.left.wait(ACK_S)
+        assert one.has_resigned
+        assert (one.seen.holder, one.seen.term) == (holder, two[1].term)
+    for one, thread in zip(two, threads, strict=True):
+        thread.join(ACK_S)
+        one.close()
