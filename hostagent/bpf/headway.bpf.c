@@ -147,7 +147,7 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->stands_by = 0;
 	conn->way = 0;
 	conn->left_segments = 0;
-	conn->left_spared = 0;
+	take_over(tp, conn);
 	enforce(sk, conn, now_ns, OTHER);
 }
 

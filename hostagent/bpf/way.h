@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What a change of way leaves in flight.
+/* What a change of way leaves in flight, and what was in flight when a connection became ours.
  *
  * When the packets of an allocation take another way, because a circuit has died, what is in flight on the one before may
  * never be answered. A window that waits for it is shut: nothing goes until the retransmission timer has rung and its one
@@ -33,6 +33,14 @@ static __always_inline __u32 left_segments(const struct tcp_sock *tp, struct con
 		return 0;
 	}
 	return conn->left_segments - lost;
+}
+
+/* Notes what was sent before the connection was ours. Its algorithm may have doubled its rate until nearly all was lost:
+ * what of that is sent again, for seconds at a slow allocation's rate, is no loss of the plan's. */
+static __always_inline void take_over(const struct tcp_sock *tp, struct conn *conn)
+{
+	conn->left_spared = tp->packets_out - tp->sacked_out;
+	conn->left_end = tp->snd_nxt;
 }
 
 /* How many of the segments that were sent again are no sign of a bad path: as many as were left behind. A fast circuit's

@@ -236,6 +236,20 @@ def test_what_died_with_a_circuit_is_no_catastrophic_loss_of_a_slower_one(hosts,
     assert "agent.fallback" not in agent.log
 
 
+def test_what_was_lost_before_a_connection_is_taken_is_no_loss_of_the_plan(hosts, agent, cleanup):
+    hosts[0].set(
+        {"net.ipv4.tcp_wmem": "4096 16384 1000000"}
+    )  # no more is lost than what is planned carries in a second
+    hosts[1].set({"net.ipv4.tcp_rmem": "4096 16777216 16777216"})
+    bulk = started(cleanup, Bulk(*hosts))[0]
+    assert not ours(bulk)
+    lose_all_in_flight(hosts[1], bulk, 300)
+    agent.obey(Allocations(1, 30_000, (allocation("10.77.0.2/32", 4, 200),)))
+    assert 2 * MBIT < measured_bps([bulk], 7.0) < 5 * MBIT  # two of the periods over which loss is judged
+    assert ours(bulk)
+    assert "agent.fallback" not in agent.log
+
+
 def test_what_lives_on_the_way_before_widens_the_window_only_until_it_is_acknowledged(hosts, agent, cleanup):
     plans = [(allocation("10.77.0.2/32", 3_000, 2_000, circuits=(line,)),) for line in ("north", "south")]
     agent.obey(Allocations(1, LEASE_MS, plans[0]))
