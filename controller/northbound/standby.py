@@ -16,7 +16,7 @@ from controller.plan.leading import LeaderView, PairStanding
 
 EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
 
-LOOK_S, LOOKS = 0.002, 500  # while nobody leads a request is kept for a second at most
+LOOK_S, LOOKS = 0.001, 1_000  # while nobody leads a request is kept for a second at most
 
 OF_A_PATH = "/:@!$&'()*+,;="  # what stands in a path as it is (RFC 3986, section 3.3), beside what quote leaves
 
