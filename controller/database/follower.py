@@ -33,6 +33,7 @@ class DatabaseFollower:
             return self._connect()
 
     def _connect(self) -> bool:
+        """Connect, or connect again, and prepare questions anew; return as :meth:`open` does."""
         is_newest = self._session.open_to_read()
         if is_newest:
             self._session.ask(prepare_changes)

@@ -27,9 +27,7 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, conversion, converte
 _NAME = attrgetter("name")
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
-AnswersByHop = Mapping[
-    Hop, Mapping[FlowClass, int]
-]  # what answers may come to take of touched links, bit/s on the wire
+AnswersByHop = Mapping[Hop, Mapping[FlowClass, int]]  # what they may come to take of touched links, bit/s on the wire
 
 
 def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput, before: Workings | None = None) -> Plan:
