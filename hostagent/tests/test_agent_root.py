@@ -237,9 +237,7 @@ def test_what_died_with_a_circuit_is_no_catastrophic_loss_of_a_slower_one(hosts,
 
 
 def test_what_was_lost_before_a_connection_is_taken_is_no_loss_of_the_plan(hosts, agent, cleanup):
-    hosts[0].set(
-        {"net.ipv4.tcp_wmem": "4096 16384 1000000"}
-    )  # no more is lost than what is planned carries in a second
+    hosts[0].set({"net.ipv4.tcp_wmem": "4096 16384 1000000"})  # to be lost: what the plan carries in a second or two
     hosts[1].set({"net.ipv4.tcp_rmem": "4096 16777216 16777216"})
     bulk = started(cleanup, Bulk(*hosts))[0]
     assert not ours(bulk)
