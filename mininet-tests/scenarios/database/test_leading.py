@@ -144,6 +144,7 @@ def test_who_has_left_the_row_waits_until_another_one_has_it_or_for_nobody_if_no
         one.leave()
         assert one.left.wait(ACK_S)
         assert one.has_resigned
+        assert two[1].led.wait(ACK_S)  # its thread may hear later than ours that the row is its own
         assert (one.seen.holder, one.seen.term) == (holder, two[1].term)
     for one, thread in zip(two, threads, strict=True):
         thread.join(ACK_S)
