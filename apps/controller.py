@@ -232,14 +232,14 @@ def _leading(
 def _let_another_lead(led: Leadership, behind: Dependencies, database: Database, state: GuardedState) -> None:
     """Leave the row once what we were asked before is answered; tell who asks where another leads, for a little.
 
-    All threads of who leads end before that: what is due from now on is not ours, nor what becomes of switches.
+    All threads of who leads end meanwhile: what is due from now on is not ours, nor what becomes of switches.
     """
     led.resign()
     behind.under_way.wait_for_none(ANSWERED_S)
-    led.say_leaves()
     state.stop()
-    database.close()
+    database.finish()
     led.leave()
+    database.close()
     if led.left.wait(FOLLOWED_S) and led.others:
         time.sleep(TELLS_S)
 

@@ -73,7 +73,7 @@ class Backend(Protocol):
         """
 
     def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
-        """Have most of a connection ready, so that :meth:`connect` takes no time; safe to call again.
+        """Have most of a connection ready, so that :meth:`connect` takes no time; a new one, if it is called again.
 
         Args:
             reads: reads what will be read over it first, so that server and driver have looked up all they need for it.
@@ -291,8 +291,9 @@ class Postgresql:
 
     def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
         """See :meth:`Backend.warm`. It is a session without the lock."""
-        if self._warm is not None:
-            return
+        old, self._warm = self._warm, None
+        if old is not None:
+            self.drop(old)
         connection = self._session()
         try:
             if reads is not None:

@@ -3,6 +3,7 @@
 Another thread watches the first: a database that hangs fails what waits for it.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -65,10 +66,11 @@ class Database(Questions):
 
     def __init__(self, url: str, save_within_s: float | None = None) -> None:
         self._session, self._url = DatabaseSession(url), url
-        self._follower = DatabaseFollower(url)
+        self._follower = DatabaseFollower(url, self._warm_anew)
         self.url = self._session.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         self._reader = DatabaseReader(self.url, self._using)
+        self._follows = DatabaseReader(self.url, threading.Lock())  # while we stand by: it holds up no open()
         guarded = threading.RLock()  # what follows; taken last
         self._changed = threading.Condition(guarded)  # for the writer
         self._begun = threading.Condition(guarded)  # for who watches it: something waits, and nothing did before
@@ -107,8 +109,8 @@ class Database(Questions):
         """
         with self._using:
             try:
-                is_newest = self._follower.open()
-                self._session.warm(is_made=self._follower.is_made, is_newest=is_newest)
+                self._follower.open()
+                self._session.warm(is_made=self._follower.is_made, is_newest=self._follower.is_newest)
             except Exception as error:
                 raise DatabaseFailed(self.url, why_of(error)) from error
         self._stands_by, self._why = True, STANDS_BY
@@ -136,8 +138,14 @@ class Database(Questions):
                 raise DatabaseFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why, self._stands_by = "", False
-        self._follower.close()
+        threading.Thread(target=self._follower.close, name="database follower", daemon=True).start()  # it may be asked
         self._begin()
+
+    def _warm_anew(self) -> None:
+        """Have another session ready for :meth:`open`: the old one was lost with the follower's, or may have been."""
+        with self._using, contextlib.suppress(Exception):  # then open() connects
+            if self._stands_by:
+                self._session.warm(is_made=self._follower.is_made, is_newest=self._follower.is_newest)
 
     def _begin(self) -> None:
         """Have the threads at work, if they are not: who stands by needs not wait for their start when it leads."""
@@ -181,7 +189,7 @@ class Database(Questions):
         Raises:
             DatabaseFailed: nothing was forgotten, or it is not certain.
         """
-        return self._read(lambda: self._session.forget(kind, before_us, limit))
+        return self._read(lambda: self._session.forget(kind, before_us, limit), self._reader)
 
     def forget_changes(self, before_us: int, limit: int) -> int:
         """Forget the oldest changes, from before a time; return how many they were, at most ``limit``.
@@ -189,24 +197,26 @@ class Database(Questions):
         Raises:
             DatabaseFailed: nothing was forgotten, or it is not certain.
         """
-        return self._read(lambda: self._session.forget_changes(before_us, limit))
+        return self._read(lambda: self._session.forget_changes(before_us, limit), self._reader)
 
     def asked(self, question: Callable[[Connection], T]) -> T:
         """See :meth:`Questions.asked`."""
-        return self._read(lambda: (self._follower if self._stands_by else self._session).ask(question))
+        if self._stands_by:
+            return self._read(lambda: self._follower.ask(question), self._follows)
+        return self._read(lambda: self._session.ask(question), self._reader)
 
-    def _read(self, ask: Callable[[], T]) -> T:
+    def _read(self, ask: Callable[[], T], reader: DatabaseReader) -> T:
         """Return what is asked of the database, if it answers in time.
 
         Raises:
             DatabaseFailed: it cannot be read, or has not answered in time; then it is not asked again until it has.
         """
         try:
-            return self._reader.answer(ask)
+            return reader.answer(ask)
         except DatabaseFailed:
             raise
         except Exception as error:
-            if isinstance(error, SQLAlchemyError | OSError) and not self._stands_by:  # who saves nothing loses nothing
+            if isinstance(error, SQLAlchemyError | OSError) and reader is self._reader:  # who follows loses nothing
                 self._refuse(why_of(error))  # the connection may be dead: who connects again is who loads
             raise DatabaseFailed(self.url, why_of(error)) from error
 
@@ -260,14 +270,18 @@ class Database(Questions):
             future.set_exception(DatabaseFailed(self.url, why))
         return future
 
-    def close(self) -> None:
-        """Write what waits, and let the database go; safe to call twice. Saves are refused from then on."""
+    def finish(self) -> None:
+        """Write what waits, and refuse saves from then on."""
         with self._changed:
             self._closing = True
             self._changed.notify()
             self._begun.notify()
         if self._writer is not None:
             self._writer.join(CLOSE_WITHIN_S)
+
+    def close(self) -> None:
+        """Write what waits, and let the database go; safe to call twice."""
+        self.finish()
         if self._using.acquire(timeout=CLOSE_WITHIN_S):
             try:
                 self._session.close()

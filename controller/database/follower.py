@@ -17,27 +17,36 @@ T = TypeVar("T")
 
 
 class DatabaseFollower:
-    """Reads only, so it may go on while another session of ours becomes the one that writes. Any thread may call."""
+    """Reads only, so it may go on while another session of ours becomes the one that writes. Any thread may call.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: the database's.
+        reconnected: called when our session was lost, and there is a new one.
+
+    Attributes:
+        is_newest: whether the schema is the one that we know, so that questions can be prepared.
+    """
+
+    def __init__(self, url: str, reconnected: Callable[[], None]) -> None:
         self._session = DatabaseSession(url)
+        self._reconnected = reconnected
         self._using = threading.Lock()
+        self.is_newest = False
 
-    def open(self) -> bool:
-        """Connect; return whether the schema is the one that we know, so that questions can be prepared: ours are.
+    def open(self) -> None:
+        """Connect.
 
         Raises:
             Exception: as :class:`DatabaseSession` does.
         """
         with self._using:
-            return self._connect()
+            self._connect()
 
-    def _connect(self) -> bool:
-        """Connect, or connect again, and prepare questions anew; return as :meth:`open` does."""
-        is_newest = self._session.open_to_read()
-        if is_newest:
+    def _connect(self) -> None:
+        """Connect, or connect again, and prepare questions anew."""
+        self.is_newest = self._session.open_to_read()
+        if self.is_newest:
             self._session.ask(prepare_changes)
-        return is_newest
 
     @property
     def is_made(self) -> bool:
@@ -76,7 +85,9 @@ class DatabaseFollower:
                 return ask()
             except Exception:  # noqa: BLE001 - whatever it is: the second time it is raised
                 self._connect()
-                return ask()
+                answer = ask()
+        self._reconnected()
+        return answer
 
     def close(self) -> None:
         """Let the connection go, once what is being read has been."""

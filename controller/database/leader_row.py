@@ -22,7 +22,7 @@ from controller.database.terms import TERM, TERM_STEP
 LEADER_TABLE = "headway_leader"
 SAVES = "saves"  # key in META: how many transactions those who led a pair have written
 CHANNEL = "headway_leader"  # on which those that do not lead hear what becomes of the row
-_LEAVES, _IS_TAKEN = "soon", "taken"  # what is said there; of a row that was left, its term
+_IS_TAKEN = "taken"  # what is said there; of a row that was left, its term
 _NAMED = "headway pair, "  # sessions on this row
 _STANDS_BY = "headway standby, "  # those of them that take it as soon as it is over: known to each other by that
 _BEATS_MS = 1_000  # who stands by looks at the row many times in this; one that has not hangs
@@ -88,7 +88,6 @@ _LEFT = text(f"""
     WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE {_IS_OURS} RETURNING term)
     SELECT pg_notify('{CHANNEL}', term::text) FROM left_row
 """)  # noqa: S608
-_WILL_BE_LEFT = text(f"SELECT pg_notify('{CHANNEL}', '{_LEAVES}')")
 _LISTENING = text(f"LISTEN {CHANNEL}")
 _CALLED = text("SELECT set_config('application_name', :name, false)")
 
@@ -97,13 +96,9 @@ class RowNews(Enum):
     """What one that does not lead hears of the row without looking at it."""
 
     NOTHING = 0
-    LEAVES = 1
-    """It will be left in a moment: who leads decides nothing more, and has all written that it has answered."""
-    LEFT = 2
-    TAKEN = 3
-
-
-_NEWS = {_LEAVES: RowNews.LEAVES, _IS_TAKEN: RowNews.TAKEN}
+    LEFT = 1
+    """Who led decides nothing more, and has all written that it has answered."""
+    TAKEN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +193,6 @@ class LeaderRow:
         """
         return self._asked(_RENEWED, **self._own(term), ttl_us=ttl_us) is not None
 
-    def say_leaves(self) -> None:
-        """Say to those that wait that the row is about to be left.
-
-        Raises:
-            DatabaseFailed: the database does not answer.
-        """
-        self._asked(_WILL_BE_LEFT)
-
     def leave(self, term: int) -> None:
         """Let others take the row now, if it is ours; those that wait hear it.
 
@@ -230,7 +217,9 @@ class LeaderRow:
             said = [one.payload for one in driver.notifies(timeout=timeout_s, stop_after=1)]
         except psycopg.Error as error:
             raise self._failed(error) from error
-        return _NEWS.get(said[-1], RowNews.LEFT) if said else RowNews.NOTHING
+        if not said:
+            return RowNews.NOTHING
+        return RowNews.TAKEN if said[-1] == _IS_TAKEN else RowNews.LEFT
 
     def others(self) -> tuple[str, ...]:
         """Return who else stands by now and has looked at the row in the last second, for people.

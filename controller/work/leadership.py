@@ -26,7 +26,6 @@ class Leadership:
 
     Attributes:
         led: set once we have taken the row.
-        news: set when what the leader has written is to be read now: we have the row, or it is about to be left.
         left: set once we have left it, and another one has taken it, or seems not to.
         seen: what the row has said last; None before the first look.
         seen_us: when it was looked at or renewed last, elapsed time.
@@ -41,13 +40,13 @@ class Leadership:
         self._leading = Leading()
         self._said = ""
         self._wakes = threading.Event()
-        self._resigned = self._says_leaves = self._leaves = self._ends = False
+        self._resigned = self._leaves = self._ends = False
         self._is_left = False  # the row, by who led: we have heard so, and need not look
         self._has_left = False  # later than _leaves, which is said amid a step that has begun otherwise
         self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
         self.may_take = False
-        self.led, self.news, self.left = threading.Event(), threading.Event(), threading.Event()
+        self.led, self.left = threading.Event(), threading.Event()
         self.seen: SeenLeader | None = None
         self.seen_us = 0
         self.others: tuple[str, ...] = ()
@@ -120,11 +119,6 @@ class Leadership:
         """Decide nothing from now on, and keep the row until :meth:`leave`: what is decided is to be written first."""
         self._resigned = True
 
-    def say_leaves(self) -> None:
-        """Say to who stands by that the row is about to be left: what is written by now, it can read meanwhile."""
-        self._says_leaves = True
-        self._wakes.set()
-
     def leave(self) -> None:
         """Let another take the row at once, by the thread's next act, which is its last."""
         self._leaves = True
@@ -149,9 +143,6 @@ class Leadership:
         if self._leaves:
             self._has_left = True
             self._row.leave(self.term)
-        elif self._says_leaves:
-            self._says_leaves = False
-            self._row.say_leaves()
         elif self.term:
             if not self._row.renew(self.term, self._ttl_us):
                 self._leading = self._leading.deposed()
@@ -166,7 +157,6 @@ class Leadership:
                 self._leading = self._leading.took(taken.term, asked_us, self._ttl_us)
                 before, self.seen = self.seen, taken
                 self.led.set()
-                self.news.set()
                 _log.warning("leader.taken", term=taken.term, before=before.holder if before else "")
         waiting = [self._answers.popleft() for _ in range(len(self._answers))]
         if waiting or time.monotonic() - self._looked_s > OTHERS_S:
@@ -187,11 +177,7 @@ class Leadership:
             self._wakes.clear()
             return
         with contextlib.suppress(DatabaseFailed):  # the next look says so
-            heard = self._row.wait(LOOK_S)
-            self._is_left = heard is RowNews.LEFT
-            if heard is RowNews.LEAVES:
-                self.look()
-                self.news.set()
+            self._is_left = self._row.wait(LOOK_S) is RowNews.LEFT
 
     def stop(self) -> None:
         """Let the thread end; the row holds until its time is over."""

@@ -87,8 +87,7 @@ class Pair:
                 if self._state.stopping:
                     return
             if not is_last:
-                self._leadership.news.wait(wait_s)
-                self._leadership.news.clear()
+                self._leadership.led.wait(wait_s)
 
     def _look(self) -> None:
         """Read what the leader has written since, if anything; under ``_reading``."""

@@ -32,7 +32,7 @@ class SilentOnce:
 
 def test_who_has_waited_for_the_database_does_not_rest_from_it():
     row = SeenLeader(7, "a", "", 0, is_over=False, saves=1)
-    leadership = SimpleNamespace(led=threading.Event(), news=threading.Event(), seen=row, seen_us=0)
+    leadership = SimpleNamespace(led=threading.Event(), seen=row, seen_us=0)
     state = GuardedState(Site(GIGABIT, DEFAULT_POLICY, (), 300), Clock().instant, 0, stands_by=True)
     saves = SilentOnce()
     thread = threading.Thread(target=Pair(leadership, state, None, saves, lambda: 0).follow, daemon=True)
@@ -43,7 +43,7 @@ def test_who_has_waited_for_the_database_does_not_rest_from_it():
         eventually(lambda: len(saves.begun_s) > 1, within_s=5, what="the second reading")
     finally:
         state.stop()
-        leadership.news.set()
+        leadership.led.set()
         thread.join(5)
     rested_s = saves.begun_s[1] - saves.begun_s[0] - SILENT_S
     assert rested_s < 2 * SILENT_S  # three times as long, if it had worked all the while

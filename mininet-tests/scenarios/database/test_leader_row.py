@@ -6,12 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import psycopg
 import pytest
 
-from controller.database import Database, DatabaseFailed, DatabaseTaken, changed_since
+from controller.database import Database, DatabaseFailed, DatabaseTaken
 from controller.database.leader_row import LeaderRow, RowNews
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, of
@@ -123,19 +122,15 @@ def test_who_waits_for_the_row_hears_what_becomes_of_it(rows):
         heard = thread.submit(b.wait, 10 * ACK_S)
         assert a.renew(term, LONG_US)
         assert not heard.done()
-        a.say_leaves()
-        assert heard.result(ACK_S) is RowNews.LEAVES
-        heard = thread.submit(b.wait, 10 * ACK_S)
         a.leave(term)
         assert heard.result(ACK_S) is RowNews.LEFT
         assert b.look().is_over
         heard = thread.submit(b.wait, 10 * ACK_S)
         assert a.take(LONG_US, clock_ms=1)
         assert heard.result(ACK_S) is RowNews.TAKEN
-    a.say_leaves()
     a.leave(b.look().term)
     assert b.look().is_over
-    assert b.wait(ACK_S) is RowNews.LEFT  # the last word counts
+    assert b.wait(ACK_S) is RowNews.LEFT  # said before it was looked
 
 
 def test_what_a_hand_over_asks_is_asked_once_before_it_by_nobody_and_changes_nothing(rows, url):
@@ -242,30 +237,5 @@ def test_a_write_under_way_in_a_session_that_was_not_cut_is_refused_by_the_term_
     reading = Database(url)
     reading.open_to_read()
     assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
-    reading.close()
-    database.close()
-
-
-def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url):
-    reading = Database(url)
-    reading.open_to_read()
-    assert reading.time() is None
-    assert reading.load().reservations == ()  # there is no table yet
-    database = led(rows[0], url)
-    done(database, of(reservation(1)))
-    assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
-    assert rows[1].look().saves == database.saves
-    point = reading.load().until
-    done(database, of(reservation(2)))
-    found = reading.asked(partial(changed_since, since=point))
-    assert ([one.reservation_id for one in found.reservations], found.until.saves) == (["r2"], database.saves)
-    with pytest.raises(DatabaseFailed, match="stands by"):
-        done(reading, of(reservation(3)))
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND application_name LIKE 'headway, process%' AND pid <> pg_backend_pid()"
-        )
-    assert [one.reservation_id for one in reading.load().reservations] == ["r1", "r2"]  # by a new connection
     reading.close()
     database.close()
