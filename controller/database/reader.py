@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from controller.database.errors import DatabaseFailed
 
@@ -23,7 +23,12 @@ class DatabaseReader:
     def __init__(self, url: str, using: threading.Lock) -> None:
         self._url = url
         self._using = using
-        self.late = ""  # why nothing is read at the moment; "" if something can be
+        self._late: Future[Any] | None = None  # the answer that is waited for no more, and has not come yet
+
+    @property
+    def late(self) -> str:
+        """Why nothing is read at the moment; empty if something can be."""
+        return "" if self._late is None else _not_answered()
 
     def answer(self, ask: Callable[[], T]) -> T:
         """Return what ``ask`` returns, or raise what it raises.
@@ -31,8 +36,8 @@ class DatabaseReader:
         Raises:
             DatabaseFailed: it has not answered in time; then it is not asked again until it has.
         """
-        if self.late:
-            raise DatabaseFailed(self._url, self.late)
+        if late := self.late:
+            raise DatabaseFailed(self._url, late)
         answer: Future[T] = Future()
 
         def asks() -> None:
@@ -41,13 +46,18 @@ class DatabaseReader:
                     answer.set_result(ask())
             except Exception as error:  # noqa: BLE001 - the top of a thread: who waits for it is told
                 answer.set_exception(error)
-            self.late = ""
+            if self._late is answer:
+                self._late = None
 
         threading.Thread(target=asks, name="database reader", daemon=True).start()
         try:
             return answer.result(READ_WITHIN_S)
         except TimeoutError:
-            late = self.late = f"it has not answered for {READ_WITHIN_S:g} s"
+            self._late = answer
             if answer.done():
-                self.late = ""
-            raise DatabaseFailed(self._url, late) from None
+                self._late = None
+            raise DatabaseFailed(self._url, _not_answered()) from None
+
+
+def _not_answered() -> str:
+    return f"it has not answered for {READ_WITHIN_S:g} s"
