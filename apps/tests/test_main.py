@@ -1,7 +1,6 @@
 """The command: wrong configurations, wrong environments, wrong controllers; one clear line and the right exit code."""
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -13,11 +12,11 @@ from typer.testing import CliRunner
 
 from apps.cli.main import PANELS, app
 from controller.database import Database
+from mininet_tests.testing.loopback import OWN
 from mininet_tests.testing.networks import FILES
 from topology import __version__
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
-OWN = f"127.1.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"  # connections of other tests have the ports of 127.0.0.1
 CONFIG = f"""\
 network: {FILES["chile-illinois"]}
 listen: {{rest: 'HOST:PORT', openflow: 'HOST:PORT', agents: 'HOST:PORT'}}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import OWN
 
 NETWORK = Path(__file__).parents[2] / "mininet-tests/networks/chile-illinois.yaml"
 
@@ -26,9 +27,9 @@ def manager(tmp_path):
 @pytest.fixture
 def running(tmp_path, manager):
     file, log = tmp_path / "controller.yaml", tmp_path / "log"
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+    with socket.create_server((OWN, 0)) as one, socket.create_server((OWN, 0)) as other:
         openflow, rest = one.getsockname()[1], other.getsockname()[1]
-    listen = f'{{openflow: "127.0.0.1:{openflow}", rest: "127.0.0.1:{rest}", agents: "unix:{tmp_path}/agents"}}'
+    listen = f'{{openflow: "{OWN}:{openflow}", rest: "{OWN}:{rest}", agents: "unix:{tmp_path}/agents"}}'
     file.write_text(f"network: {NETWORK}\nlisten: {listen}\nstore: sqlite:///{tmp_path}/headway.db\n")
     code = "from apps.main import main; main()"
     command = [sys.executable, "-c", code, "controller", "--config", str(file)]

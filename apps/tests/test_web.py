@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -188,7 +189,8 @@ def test_requests_that_are_none_do_not_fill_the_log_and_faults_of_ours_are_in_it
 def test_an_address_connects_so_often_and_others_do_not_wait_for_it():
     with port(replace(PATIENT, connections_per_s=20)) as number, contextlib.ExitStack() as open_ones:
         flood = [open_ones.enter_context(contextlib.closing(guest(number, source="127.0.0.2"))) for _ in range(60)]
-        assert heard(flood[-1]) == b""
+        ended, _, _ = select.select(flood, [], [], 20)  # not always the last: places come free meanwhile
+        assert heard(ended[-1]) == b""
         assert is_served(number)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 import threading
@@ -104,7 +105,8 @@ def test_a_revoked_client_is_cut_off_and_stays_out(folder):
         assert kept.sock.recv(1) == b""
         with pytest.raises(OSError):  # noqa: PT011 (whichever OpenSSL says)
             asked(number, ana)
-        assert any(each["event"] == "rest.untrusted" and "revoked" in each["why"] for each in logs)
+        untrusted = lambda: [each["why"] for each in logs if each["event"] == "rest.untrusted"]  # noqa: E731
+        eventually(lambda: any("revoked" in why for why in untrusted()), within_s=20, what="it is said why")
         kept.close()
 
 
@@ -177,7 +179,8 @@ def test_an_address_begins_so_many_handshakes_and_others_do_not_wait_for_it(fold
     with port(folder, replace(PATIENT, handshakes_per_s=5)) as number, contextlib.ExitStack() as all_:
         with capture_logs() as logs:
             made = half_handshakes(number, 40, all_, "127.0.0.2")
-            assert is_ended(made[-1])
+            ended, _, _ = select.select(made, [], [], 20)  # not always the last: places come free meanwhile
+            assert is_ended(ended[-1])
             assert asked(number, trusting(folder))[1] == "https"
         said = [each for each in logs if each["event"] == "rest.untrusted"]
         assert [each["why"] for each in said] == ["connects too often"], "it is said once"

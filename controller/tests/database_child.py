@@ -49,7 +49,7 @@ def save_for_ever(database: Database, numbers: itertools.count) -> None:
 def main(url: str) -> None:
     """Run until killed; standard output is for what was acknowledged alone."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    database = Database(url)
+    database = Database(url, save_within_s=30)  # it is killed, and does not give up
     database.open()
     for first in range(THREADS):
         threading.Thread(target=save_for_ever, args=(database, itertools.count(first, THREADS))).start()

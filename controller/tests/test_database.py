@@ -60,7 +60,10 @@ class TestSqlite(DatabaseContract):
         ours.drop(connection)
         ours.release()
 
-    def test_saves_that_wait_together_share_a_transaction(self, database, path):
+    def test_saves_that_wait_together_share_a_transaction(self, database, path, monkeypatch):
+        monkeypatch.setattr("controller.database.backends._BUSY_MS", 30_000)
+        database._refuse("connect again, to wait for so long")
+        database.load()
         done(database, Changes())
         before = _commits(path)
         other = sqlite3.connect(path)
@@ -77,7 +80,7 @@ class TestSqlite(DatabaseContract):
         other.execute("BEGIN IMMEDIATE")
         first = database.save(of(reservation(0)))
         first.add_done_callback(lambda _: other.rollback())  # what follows could be written
-        behind = []
+        behind = [database.save(of(reservation(1)))]
         while not wait([first], timeout=0.02).done:
             behind.append(database.save(of(reservation(len(behind) + 1))))
         assert "locked" in str(first.exception())
@@ -191,8 +194,10 @@ def test_a_database_in_which_nothing_waits_wakes_for_nothing(path):
     database = Database(f"sqlite:///{path}", save_within_s=0.2)
     database.open()
     try:
-        database.save(Changes()).result(5)
+        began_s = time.monotonic()
+        database.save(Changes()).exception(5)  # written in time or not: nothing waits after it
         (watch,) = (one for one in set(threading.enumerate()) - others if one.name == "database watch")
+        eventually(lambda: time.monotonic() > began_s + 1, within_s=60, what="it has seen that nothing waits")
         before, began_s = switches(watch), time.monotonic()
         eventually(lambda: time.monotonic() > began_s + 2, within_s=60, what="time passes")
         assert switches(watch) - before <= 3  # looking each tenth of a second it were twenty

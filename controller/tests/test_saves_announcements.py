@@ -165,6 +165,7 @@ def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, 
     assert sum(thread.name == "database reader" for thread in threading.enumerate()) == 1
     hanging.set()
     eventually(lambda: not site.database._reader.late, within_s=5, what="the database has answered")
+    monkeypatch.setattr("controller.database.reader.READ_WITHIN_S", 30.0)
     assert site.database.ended(EndedQuery()) == ()
 
 

@@ -314,7 +314,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     for worker in workers:
         worker.start()
     now_us = time.time_ns() // 1000
-    held(use_cases, a_end="base20", z_end="arch", start_us=now_us + 2_000_000, end_us=now_us + 2_600_000)
+    held(use_cases, a_end="base20", z_end="arch", start_us=now_us + 3_000_000, end_us=now_us + 7_000_000)
     use_cases.commit("r").saved.result()
     seen = {}
 
@@ -330,7 +330,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     database.close()
     assert list(seen)[:1] == [ReservationState.COMMITTED]
     assert ReservationState.ACTIVE in seen
-    assert seen[ReservationState.ACTIVE] >= 2_000_000
+    assert seen[ReservationState.ACTIVE] >= 3_000_000
 
 
 def told(site):

@@ -260,9 +260,9 @@ class RunningAgent:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         command = ["ip", "netns", "exec", self.host.name, sys.executable, "-c", START, str(self._config)]
+        heard = len(self.controller.all_of(Hello))  # before it starts: it may be quicker than this thread
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(command, cwd=REPOSITORY, stdout=log, stderr=log)
-        heard = len(self.controller.all_of(Hello))
 
         def attached() -> bool:
             assert process.poll() is None, self.log

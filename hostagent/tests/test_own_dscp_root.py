@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hostagent.tests.rig import MBIT, Bulk, allocation, measured_bps
+from hostagent.tests.rates import assert_rate
+from hostagent.tests.rig import MBIT, Bulk, allocation
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
 
@@ -33,13 +34,13 @@ def test_what_the_application_has_marked_has_its_own_allocation(hosts, agent, cl
         bulk.start()
     eventually(lambda: all(b.info.bytes_acked > 1_000_000 for b in bulks), within_s=5, what="data flows")
     assert [bulk.tos for bulk in bulks] == [0, LE_TOS, LE_TOS]
-    assert measured_bps(bulks[:1], 1.5) == pytest.approx(80 * MBIT, rel=0.05)
-    assert measured_bps(bulks[1:], 1.5) == pytest.approx(20 * MBIT, rel=0.05)
+    assert_rate(bulks[:1], 80 * MBIT, 1.5)
+    assert_rate(bulks[1:], 20 * MBIT, 1.5)
     agent.obey(Allocations(2, LEASE_MS, (replace(rest, dscp=None),)))
     assert [bulk.tos for bulk in bulks] == [8, LE_TOS, LE_TOS], "as the applications had it"
-    assert measured_bps(bulks, 1.5) == pytest.approx(80 * MBIT, rel=0.05)
+    assert_rate(bulks, 80 * MBIT, 1.5)
     agent.obey(Allocations(3, LEASE_MS, (rest, background)))
-    assert measured_bps(bulks[1:], 1.5) == pytest.approx(20 * MBIT, rel=0.05)
+    assert_rate(bulks[1:], 20 * MBIT, 1.5)
 
 
 def test_an_ipv6_connection_is_told_by_its_traffic_class(hosts, agent, cleanup):
@@ -51,4 +52,4 @@ def test_an_ipv6_connection_is_told_by_its_traffic_class(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (rest, background)))
     bulk.start()
     eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
-    assert measured_bps([bulk], 1.5) == pytest.approx(20 * MBIT, rel=0.05)
+    assert_rate([bulk], 20 * MBIT, 1.5)

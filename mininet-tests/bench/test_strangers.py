@@ -132,8 +132,8 @@ def test_1100_idle_connections_shut_nobody_out(site):
 
 def test_who_asks_again_and_again_is_told_to_wait_and_another_is_served(site):
     with site.as_("bob") as bob, site.as_("op") as op:
-        answers = [bob.get("/v1/reservations").status_code for _ in range(12 * PER_S)]
-        assert {200, 429} == set(answers)
+        answers = {bob.get("/v1/reservations").status_code for _ in range(60 * PER_S)}
+        assert answers == {200, 429}
         assert op.get("/v1/reservations").status_code == 200
 
 

@@ -1,6 +1,7 @@
 """A controller as a process of its own, without switches and agents: what durability and speed are tested on."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -20,6 +21,8 @@ from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 from topology.units import rate_bps
 
+OWN_PORTS, OF_A_WORKER = 20_000, 1_000  # below those that Linux gives away (net.ipv4.ip_local_port_range)
+_ports = itertools.count(os.getpid())
 UP_WITHIN_S = 120.0  # 4 s of a processor that is its own; others may want it too
 
 
@@ -96,9 +99,14 @@ def is_well(http: httpx.Client) -> bool:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
+    """Return a port of loopback that nobody listens at, and that nobody is given who asks the kernel for any."""
+    first = OWN_PORTS + OF_A_WORKER * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", first + next(_ports) % OF_A_WORKER)) as bound,
+        ):
+            return int(bound.getsockname()[1])
 
 
 @contextlib.contextmanager

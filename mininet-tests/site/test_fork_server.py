@@ -29,8 +29,9 @@ with fork_server() as forks:
     def start(program, name, inside=None):
         return forks.start(program, folder / f"{name}.yaml", folder / f"{name}.log", inside)
     print(start("controller", "missing").wait(30), start("agent", "missing").wait(30))
+    log = folder / "controller.log"
+    log.touch()  # who was forked may not have opened it yet
     first = start("controller", "controller", inside)
-log = folder / "controller.log"
 try:
     eventually(lambda: "event=controller.up" in log.read_text(), within_s=60, what="the controller is up")
     print(answers(), first.poll())
@@ -74,7 +75,7 @@ def test_they_answer_end_as_they_would_and_go_on_without_what_has_forked_them(fo
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces")
 def test_one_inside_another_s_network_is_not_reached_from_ours(folder):
-    command = ["unshare", "--net", "--mount", "sh", "-c", "ip link set lo up; echo up; sleep 60"]
+    command = ["unshare", "--net", "--mount", "sh", "-c", "ip link set lo up; echo up; sleep 300"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as inside:
         try:
             assert inside.stdout.readline() == b"up\n"

@@ -1,7 +1,9 @@
 """Agents that call where no controller is yet: each is heard once, and none is let in."""
 
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -27,8 +29,9 @@ def answers(address):
         return asking.connect_ex((host, int(port))) == 0
 
 
-def test_who_calls_is_heard_and_sent_away(address):
-    refused, heard = [], []
+def test_who_calls_is_heard_and_sent_away(address, monkeypatch):
+    refused, heard, all_called = [], [], threading.Event()
+    monkeypatch.setattr("apps.cli.network_called.time", SimpleNamespace(sleep=all_called.wait))
     hellos = [Hello(host, "1", "6.12", interfaces=host_interfaces()) for host in ("dtn2", "dtn1")]
 
     def call(hello):
@@ -39,10 +42,11 @@ def test_who_calls_is_heard_and_sent_away(address):
         refused.append(closed.value.rcvd.reason)
 
     with ThreadPoolExecutor() as pool:
-        answer = pool.submit(agents_calling, address, None, 3, heard.append)
+        answer = pool.submit(agents_calling, address, None, 60, heard.append)
         eventually(lambda: answers(address), within_s=5, what="it listens")
         for hello in (*hellos, hellos[0]):
             call(hello)
+        all_called.set()
         assert answer.result() == (hellos[1], hellos[0])
     assert heard == hellos
     assert refused == [f'"{hello.host}" is not a host of this network' for hello in (*hellos, hellos[0])]

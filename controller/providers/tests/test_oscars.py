@@ -185,8 +185,8 @@ def test_reserving_again_makes_no_second_one(fake, provider):
 
 
 def test_a_creation_that_answers_too_late_is_taken_once_it_is_there(fake, url):
-    provider = OscarsProvider(settings(url, timeout_s=0.5))
-    fake.faults = Faults(only="POST /protected/l2vpn/new", slow_s=0.8)
+    provider = OscarsProvider(settings(url, timeout_s=2.0))
+    fake.faults = Faults(only="POST /protected/l2vpn/new", slow_s=2.5)
     provider.reserve("CXA5", LATER)
     assert fake.oscars.created == ["CXA5"]
 

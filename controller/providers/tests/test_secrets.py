@@ -30,7 +30,7 @@ def file(tmp_path):
     return path
 
 
-def oscars(url, token, timeout_s=0.3):
+def oscars(url, token, timeout_s=10.0):
     """A provider with a token."""
     ends = OscarsPort("chic-cr6", "chic-cr6:1/1/c9/1", 2), OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 2)
     return OscarsProvider(OscarsSettings(url, *ends, mtu_bytes=9000, token=token, timeout_s=timeout_s))
@@ -132,7 +132,7 @@ FAULTS = [
     Faults(status=500),
     Faults(drop="before"),
     Faults(drop="after"),
-    Faults(slow_s=0.5),
+    Faults(slow_s=5),
     Faults(answer=f'{{"you sent": "{TOKEN}"}}'),
     Faults(answer=TOKEN),
 ]
@@ -141,7 +141,7 @@ FAULTS = [
 @pytest.mark.parametrize("faults", FAULTS, ids=lambda f: f"{f.status}{f.drop}{f.slow_s}{bool(f.answer)}")
 def test_no_failure_shows_the_token(fake, url, file, caplog, capsys, faults):
     caplog.set_level(logging.DEBUG)
-    provider = oscars(url, secret_from(None, file))
+    provider = oscars(url, secret_from(None, file), timeout_s=0.3)
     fake.faults = faults
     with capture_logs() as logs:
         for call in (lambda: provider.reserve("CXA5", PERIOD), lambda: provider.status("CXA5")):
@@ -153,7 +153,7 @@ def test_no_failure_shows_the_token(fake, url, file, caplog, capsys, faults):
 
 def test_no_success_shows_the_token(fake, url, file, caplog):
     caplog.set_level(logging.DEBUG)
-    provider = oscars(url, secret_from(None, file), timeout_s=2)
+    provider = oscars(url, secret_from(None, file))
     with capture_logs() as logs:
         provider.reserve("CXA5", PERIOD)
         provider.release("CXA5")

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from controller.plan.wiring import SeenPort, SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
-from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
+from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
 from controller.southbound.openflow.tests.played_switch import DPID, LARGE, SMALL, TERM, at_port, connected
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
@@ -131,16 +131,17 @@ def test_a_switch_that_has_just_gone_gets_its_state_as_soon_as_it_is_back(sessio
     sessions.disconnected(connected(sessions))
     raised = in_background(lambda: sessions.apply(DPID, LARGE, timeout_s=5))
     back = connected(sessions)
-    eventually(lambda: back.meter_mods() == [1000], within_s=1, what="it has its meter")
+    eventually(lambda: back.meter_mods() == [1000], within_s=5, what="it has its meter")
     assert raised == []
 
 
-def test_a_switch_that_has_just_gone_is_not_waited_for_beyond_the_callers_time(sessions):
+def test_a_switch_that_has_just_gone_is_not_waited_for_beyond_the_callers_time(sessions, monkeypatch):
+    monkeypatch.setattr("controller.southbound.openflow.session.BACK_WITHIN_S", 60.0)
     sessions.disconnected(connected(sessions))
     began_s = time.monotonic()
     with pytest.raises(SwitchGone):
         sessions.apply(DPID, SMALL, timeout_s=0.1)
-    assert 0.1 <= time.monotonic() - began_s < BACK_WITHIN_S
+    assert 0.1 <= time.monotonic() - began_s < 60
 
 
 def test_the_end_of_an_older_connection_does_not_end_the_newer(sessions):
@@ -271,7 +272,8 @@ def test_a_switch_that_calls_again_replaces_a_connection_that_was_cut_and_answer
     assert sessions.dpids() == {DPID}
 
 
-def test_who_waits_for_the_place_of_a_switch_has_it_at_once_when_that_hangs_up():
+def test_who_waits_for_the_place_of_a_switch_has_it_at_once_when_that_hangs_up(monkeypatch):
+    monkeypatch.setattr("controller.southbound.openflow.session.ANSWERS_WITHIN_S", 60.0)
     listener = RecordedSwitches()
     sessions = SwitchSessions(listener, TERM)
     older = connected(sessions, ports=SAME, is_there=False)
