@@ -178,11 +178,14 @@ def test_only_who_would_take_the_row_and_looks_at_it_is_said_to_stand_by(rows):
     b.look()
     assert a.others() == ()  # it has not begun to stand by
     b.stands_by = True
-    b.look()
-    assert a.others() == ("b",)
+
+    def is_seen():
+        b.look()
+        return a.others() == ("b",)
+
+    eventually(is_seen, within_s=ACK_S, what="it stands by")
     eventually(lambda: a.others() == (), within_s=ACK_S, what="one that looks no more is not counted on")
-    b.look()
-    assert a.others() == ("b",)
+    eventually(is_seen, within_s=ACK_S, what="it stands by again")
     b.stands_by = False
     b.look()
     assert a.others() == ()

@@ -45,10 +45,11 @@ def test_who_hears_that_the_row_was_left_takes_it_without_another_look(url):
     term = one.take(600 * TTL_US, clock_ms=1).term
     other = Leadership(row, elapsed_us, 600 * TTL_US)
     other.look()
+    before_us = other.seen_us
     other.may_take = True
     thread = threading.Thread(target=other.run, daemon=True)
     thread.start()
-    eventually(lambda: one.others() == ("b",), within_s=ACK_S, what="it stands by")
+    eventually(lambda: other.seen_us > before_us, within_s=ACK_S, what="it has looked, and waits")
     one.leave(term)
     assert other.led.wait(ACK_S)
     assert row.looks == 0
@@ -59,7 +60,8 @@ def test_who_hears_that_the_row_was_left_takes_it_without_another_look(url):
 
 
 def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
-    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+    # The first one's row is to run out, not before it is to be silent; the other one's never.
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, ttl * TTL_US) for name, ttl in (("a", 8), ("b", 600))]
     for one in two:
         one.may_take = True
     threads = [threading.Thread(target=one.run, daemon=True) for one in two]
@@ -67,7 +69,7 @@ def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
     assert two[0].led.wait(ACK_S)
     threads[1].start()
     eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
-    assert two[0].others_now() == ("b",)
+    eventually(lambda: two[0].others_now() == ("b",), within_s=ACK_S, what="and at once, if it is asked")
     two[0].stop()  # it renews no more, as one that hangs
     threads[0].join(ACK_S)
     assert two[1].led.wait(ACK_S)
@@ -130,15 +132,16 @@ def test_who_is_told_to_leave_the_row_amid_a_step_leaves_it_and_does_not_let_it_
         each.close()
 
 
-def test_who_has_left_the_row_waits_until_another_one_has_it_or_for_nobody_if_none_stands_by(url):
-    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+def test_who_has_left_the_row_waits_until_another_one_has_it_or_for_nobody_if_none_stands_by(url, monkeypatch):
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, 600 * TTL_US) for name in "ab"]
     threads = [threading.Thread(target=one.run, daemon=True) for one in two]
     for one, thread in zip(two, threads, strict=True):
         one.may_take = True
         thread.start()
         assert two[0].led.wait(ACK_S)
-    eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
-    for number, holder in ((0, "b"), (1, "b")):
+    eventually(lambda: two[0].others_now() == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    for number, holder, followed_s in ((0, "b", ACK_S), (1, "b", 0.1)):
+        monkeypatch.setattr("controller.work.leadership.FOLLOWED_S", followed_s)
         one = two[number]
         one.resign()
         one.leave()

@@ -96,6 +96,7 @@ def test_hosts_and_who_looks_do_not_notice_and_what_was_answered_is_there(kind, 
             noticed_s = time.monotonic()
             time.sleep(LASTS_S[kind])
             said = health(controller)
+            ends_s = time.monotonic()  # it may be mended before the fault says that it is over
         over_s = time.monotonic()
         eventually(
             lambda: any(one.status == 201 and one.asked_s > over_s for one in users.writes),
@@ -113,7 +114,8 @@ def test_hosts_and_who_looks_do_not_notice_and_what_was_answered_is_there(kind, 
     writes = [one for one in users.writes if one.asked_s > began_s]
     assert {one.status for one in writes} == {201, 503}
     assert all(one.retry_after for one in writes if one.status == 503)
-    assert not [one for one in writes if noticed_s < one.asked_s < over_s and one.status != 503]
+    told = [one for one in writes if noticed_s < one.asked_s and one.asked_s + one.took_s < ends_s]
+    assert {one.status for one in told} <= {503}
     slowest = max((one for one in (*reads, *writes)), key=lambda one: one.took_s)
     assert slowest.took_s < ANSWERED_WITHIN_S + BUSY_S, slowest
     print(f"{kind}: {gap_s:.2f} s without a renewal, {slowest.path} took {slowest.took_s:.2f} s, {len(writes)} writes")

@@ -91,8 +91,8 @@ def test_the_session_that_it_will_write_over_is_there_before_it_leads(row, url, 
     if is_cut:
         cut(url)
         database.load()
+    eventually(lambda: len(sessions(url)) == 2, within_s=ACK_S, what="one session reads, one is ready")
     before = sessions(url)
-    assert len(before) == 2  # one reads
     database.open(row.take(LONG_US, clock_ms=1).term)
     assert sessions(url) <= before
     done(database, of(reservation(1)))
@@ -102,19 +102,16 @@ def test_the_session_that_it_will_write_over_is_there_before_it_leads(row, url, 
 def test_it_begins_to_lead_while_it_still_reads(row, reading, url):
     led(row, url).close()
     row.leave(row.look().term)
-    asked = threading.Thread(
-        target=reading.asked, args=(lambda connection: connection.execute(text("SELECT pg_sleep(1)")),)
-    )
-    asked.start()
-    with psycopg.connect(url, autocommit=True) as connection:
-        eventually(
-            lambda: connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'").fetchone(),
-            within_s=ACK_S,
-            what="it reads",
-        )
-    reading.open(row.take(LONG_US, clock_ms=1).term)
-    done(reading, of(reservation(1)))
-    assert asked.is_alive()
+    waits = text("SELECT pg_advisory_xact_lock(1)")  # for a lock that nobody else has to do with
+    with psycopg.connect(url, autocommit=True) as holder:
+        holder.execute("SELECT pg_advisory_lock(1)")
+        asked = threading.Thread(target=reading.asked, args=(lambda connection: connection.execute(waits),))
+        asked.start()
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        eventually(lambda: holder.execute(waiting).fetchone(), within_s=ACK_S, what="it reads")
+        reading.open(row.take(LONG_US, clock_ms=1).term)
+        done(reading, of(reservation(1)))
+        assert asked.is_alive()
     asked.join(ACK_S)
     eventually(lambda: len(sessions(url)) == 1, within_s=ACK_S, what="the connection that read is let go")
 

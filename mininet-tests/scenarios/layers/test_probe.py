@@ -8,10 +8,12 @@ import time
 
 import pytest
 
+from mininet_tests.scenarios.layers import probe
 from mininet_tests.scenarios.layers.probe import ArrivalLog
 from topology.uncollected import uncollected
 
 EVERY_S = 0.002
+OVER_S = 2.0
 
 
 @pytest.fixture
@@ -34,8 +36,10 @@ def sent():
     receiver.close()
 
 
-def test_no_garbage_is_collected_between_the_first_and_the_last_arrival_that_counts(sent):
+def test_no_garbage_is_collected_between_the_first_and_the_last_arrival_that_counts(sent, monkeypatch):
     collected_s, kept, ended = [], [], threading.Event()
+    ends_s, until = [], probe._until
+    monkeypatch.setattr(probe, "_until", lambda when_s: (ends_s.append(when_s), until(when_s)))
 
     def seen(phase, _):
         if phase == "start":
@@ -49,15 +53,13 @@ def test_no_garbage_is_collected_between_the_first_and_the_last_arrival_that_cou
     gc.callbacks.append(seen)
     littering.start()
     try:
-        began_s = time.monotonic()
-        assert ArrivalLog(sent).rate_bps(warm_up_s=0.1, over_s=0.4) > 0
-        ended_s = began_s + 0.5
+        assert ArrivalLog(sent).rate_bps(warm_up_s=0.1, over_s=OVER_S) > 0
     finally:
         ended.set()
         littering.join()
         gc.callbacks.remove(seen)
     assert gc.isenabled()
-    assert [one - began_s for one in collected_s if began_s + 0.1 <= one < ended_s] == []
+    assert [one for one in collected_s if ends_s[0] - OVER_S <= one < ends_s[0]] == []
 
 
 def test_the_collector_is_left_as_it_was_found_however_the_measurement_ends():

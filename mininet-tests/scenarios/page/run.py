@@ -66,7 +66,7 @@ class ScreenVisit:
         self.aims["headline says all that is missing"] = none_of([one for one in ALL_MISSING if one not in said])
         each = window.each_said("ul.needs > li b")
         self.aims["each thing names where it is"] = none_of([one for one in each if ": " not in one])
-        counted = int(window.text("#headline h1").split()[-4])
+        counted = int(window.fresh("#headline h1").split()[-4])
         self.aims["headline counts what it lists"] = equal(counted, len(window.every("ul.needs > li")))
 
     def reserved(self) -> None:

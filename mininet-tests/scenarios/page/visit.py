@@ -42,7 +42,7 @@ class Visit:
         if works:
             eventually(lambda: window.every("#log-out"), within_s=PATIENCE_S, what="the page is somebody's")
         else:
-            window.shows("token", "#answer", 5)
+            window.shows("token", "#answer")
 
     def log_out(self) -> None:
         """Log out."""

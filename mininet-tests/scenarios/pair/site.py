@@ -135,8 +135,18 @@ class PairSite:
         return time.monotonic()
 
     def moves(self, one: Running) -> None:
-        """Let the other one lead."""
-        Client(one.url).move_leader()
+        """Let the other one lead, if it does not; asked again while none has stood by within a second."""
+
+        def asked() -> bool:
+            try:
+                Client(one.url).move_leader()
+            except ApiProblem as problem:
+                if problem.status not in {httpx.codes.CONFLICT, httpx.codes.TEMPORARY_REDIRECT}:
+                    raise
+                return problem.status == httpx.codes.TEMPORARY_REDIRECT
+            return True
+
+        eventually(asked, within_s=SETTLED_WITHIN_S, what="the other one is let lead")
         time.sleep(AFTER_S)
 
     def upgrades(self, one: Running) -> None:

@@ -75,7 +75,7 @@ def test_what_a_standby_shows_is_no_older_than_it_says_however_much_is_written(t
                     tmp_path / name,
                     postgres.url,
                     insecure=True,
-                    pair={"address": f"http://{rest}"},
+                    pair={"address": f"http://{rest}", "ttl": "4 s"},
                     listen={"rest": rest},
                 )
             )

@@ -40,7 +40,7 @@ class Doors:
             file = folder / name / "tokens"
             write_tokens(file, tuple(kept for _, kept in made.values()))
             rest = f"127.0.0.1:{free_port()}"
-            said = {"pair": {"address": f"http://{rest}"}, "listen": {"rest": rest}}
+            said = {"pair": {"address": f"http://{rest}", "ttl": "4 s"}, "listen": {"rest": rest}}
             access = {"tokens": str(file), "local": "read"}
             self.files.append(file)
             self.pair.append(parts.enter_context(running(folder / name, postgres.url, access=access, **said)))

@@ -195,7 +195,7 @@ def test_queues_that_vswitchd_does_not_take_up_are_not_called_applied(rig):
     rig.ovs.kill_switch()
     for _ in range(2):  # the second finds nothing to write, and must not take that for applied
         with pytest.raises(QueuesNotApplied):
-            rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=0.3)
+            rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=1.5)
     rig.ovs.start_switch()
     rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
     assert rig.classes("p1")["1:2"]["rate"] == 950_000_000

@@ -91,9 +91,11 @@ def test_a_plan_that_a_table_of_the_switch_has_no_room_for_is_refused_before_any
     rig.ovs.vsctl("--", *small, "--", "set", "bridge", "s1", "flow_tables:1=@small")
     remote = rig.ovs.vsctl("get-controller", "s1").strip()
     rig.ovs.vsctl("del-controller", "s1")
-    eventually(lambda: not rig.sessions.dpids(), within_s=10, what="the switch has gone")
+    eventually(lambda: rig.listener.told == [DPID, -DPID], within_s=10, what="the switch has gone")
     rig.ovs.vsctl("set-controller", "s1", remote)
-    eventually(lambda: rig.sessions.dpids() == {DPID}, within_s=10, what="the switch is back")
+    eventually(
+        lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="it is back, and asked for its limits"
+    )
     rules = [Rule(1, number, match({"in_port": number}), cookie(1), output_port=5) for number in (1, 2)]
     with pytest.raises(SwitchTooSmall, match="holds 1 rules in table 1 and 2 are needed"):
         rig.sessions.apply(DPID, SwitchState(frozenset(rules)), timeout_s=5)
