@@ -1,7 +1,5 @@
 """What a deposed leader would ask of a provider is refused by a real PostgreSQL before it reaches OSCARS, over HTTP."""
 
-import os
-import shutil
 from collections.abc import Iterator
 
 import psycopg
@@ -15,15 +13,9 @@ from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, running
 from controller.tests.fakes import START_US
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
-from mininet_tests.site.postgresql import binaries
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-]
+pytestmark = NEEDS_POSTGRESQL
 START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
 LONG_US = 600_000_000

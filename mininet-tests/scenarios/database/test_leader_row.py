@@ -1,7 +1,5 @@
 """The row of a pair's leader on a real PostgreSQL, and writes that are fenced by its term."""
 
-import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -15,16 +13,10 @@ from controller.database.leader_row import LeaderRow, RowNews
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, of
 from controller.tests.statements import statements
-from mininet_tests.site.postgresql import binaries
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
 from mininet_tests.testing.eventually import eventually
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-]
+pytestmark = NEEDS_POSTGRESQL
 LONG_US = 600_000_000
 
 

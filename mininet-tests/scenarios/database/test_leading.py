@@ -1,27 +1,17 @@
 """Who keeps the row of a pair's leader, or waits to take it, on a real PostgreSQL."""
 
-import os
-import shutil
 import threading
 from collections.abc import Callable
-
-import pytest
 
 from controller.database.leader_row import LeaderRow, RowNews, SeenLeader
 from controller.plan.leading import TTL_US, PairStanding
 from controller.state.clock import elapsed_us
 from controller.tests.past_contract import ACK_S
 from controller.work.leadership import Leadership
-from mininet_tests.site.postgresql import binaries
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
 from mininet_tests.testing.eventually import eventually
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-]
+pytestmark = NEEDS_POSTGRESQL
 
 
 class NotLookedAt(LeaderRow):

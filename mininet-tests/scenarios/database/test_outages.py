@@ -1,7 +1,5 @@
 """A database that is silent, stopped, full, read-only or killed, and back: hosts and people who look do not notice."""
 
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,19 +10,13 @@ import pytest
 import yaml
 
 from mininet_tests.site.machines import CabledMachine
-from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
+from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.users import Users
 from mininet_tests.testing.eventually import eventually
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-    pytest.mark.timeout(300),
-]
+pytestmark = [*NEEDS_POSTGRESQL, pytest.mark.timeout(300)]
 
 DISK_BYTES = 150 << 20
 LASTS_S = {"silent": 8.0, "stopped": 4.0, "full": 3.0, "read-only": 3.0, "killed": 3.0}  # silent: TCP gives up at 6 s

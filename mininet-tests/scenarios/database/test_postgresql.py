@@ -1,7 +1,5 @@
 """The database on a real PostgreSQL, and what only a server can do to it."""
 
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +13,10 @@ from controller.tests.backup_contract import BackupContract
 from controller.tests.database_child import reservation
 from controller.tests.database_contract import Broken, DatabaseContract
 from controller.tests.past_contract import ACK_S, done, of
-from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
+from mininet_tests.site.postgresql import PrivatePostgres
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-]
+pytestmark = NEEDS_POSTGRESQL
 
 THREADS = 16
 DISK_BYTES = 2 << 30  # in memory: how long others keep this machine's disk busy is not the question

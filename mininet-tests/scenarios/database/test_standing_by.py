@@ -1,7 +1,5 @@
 """Who stands by, on a real PostgreSQL: what it reads, and what it has ready for when it leads."""
 
-import os
-import shutil
 import threading
 from functools import partial
 
@@ -13,17 +11,11 @@ from controller.database import Database, DatabaseFailed, changed_since
 from controller.database.leader_row import LeaderRow
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, done, of
-from mininet_tests.site.postgresql import binaries
+from mininet_tests.scenarios.database.test_leader_row import LONG_US, led
+from mininet_tests.site.needs import NEEDS_POSTGRESQL
 from mininet_tests.testing.eventually import eventually
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
-        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
-    ),
-]
-LONG_US = 600_000_000
+pytestmark = NEEDS_POSTGRESQL
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'headway, process%'"
 
 
@@ -42,13 +34,6 @@ def reading(url):
     database.open_to_read()
     yield database
     database.close()
-
-
-def led(row, url) -> Database:
-    """The database of who leads."""
-    database = Database(url, save_within_s=ACK_S)
-    database.open(row.take(LONG_US, clock_ms=1).term)
-    return database
 
 
 def sessions(url) -> set[int]:
