@@ -1,7 +1,6 @@
 """A real Prometheus, with the example's jobs and rules, asks a site and an agent; dashboards have something to show."""
 
 import json
-import socket
 import subprocess
 import urllib.error
 import urllib.parse
@@ -16,15 +15,11 @@ from contrib.grafana.test_dashboards import ASKED, FILLED
 from controller.tests.serving import served
 from hostagent.agent.metrics import metrics_server
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 
 HERE = Path(__file__).parent / "prometheus"
 QUIET = ("headway_drift_", "headway_agent_repairs")  # counters that did not move while we looked
 BEFORE = {"HeadwayControllerDown", "HeadwayAgentDown"}  # what is so until somebody was asked
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return bound.getsockname()[1]
 
 
 def example(targets):

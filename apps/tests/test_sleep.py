@@ -3,9 +3,10 @@
 import time
 from ipaddress import IPv4Network
 
-from apps.tests.trusting import AgentsListener, agent_running, free_port
+from apps.tests.trusting import AgentsListener, agent_running
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from topology.protocol import Allocation, Allocations, FlowClass
 
 LEASE_MS, SLEPT_NS = 60_000, 600_000_000_000

@@ -22,6 +22,7 @@ from hostagent.kernel.layout import EntryCounters
 from hostagent.log import log
 from hostagent.settings import AgentSettings
 from hostagent.trust import ClientTls
+from mininet_tests.testing.loopback import free_port
 from topology.certificates import Kind
 from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes
 
@@ -96,11 +97,6 @@ class AgentsListener:
 
     def host_repaired(self, host, repaired):
         pass
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
 
 
 @contextlib.contextmanager

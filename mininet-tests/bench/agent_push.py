@@ -35,9 +35,9 @@ from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.lab import commands
 from mininet_tests.site.certificates import certified
 from mininet_tests.site.real_agent import real_agent
-from mininet_tests.site.running import free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from topology.protocol import (
     ATTACH_PATH,
     Allocation,

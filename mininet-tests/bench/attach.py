@@ -31,9 +31,10 @@ from hostagent.agent.agent import REPORT_S
 from mininet_tests.bench.agent_push import ADDRESS, Simulated
 from mininet_tests.lab import commands
 from mininet_tests.site.certificates import certified
-from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.running import Running
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.network import Host, Network

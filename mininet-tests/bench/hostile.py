@@ -33,8 +33,9 @@ from headway.promises import ReservationIn
 from mininet_tests.bench.hostile_report import SLOWER_MS, Crowd, aims, p99, published, rows, table
 from mininet_tests.bench.strangers import HEAD, Attack, answered, crowd, other_attacks, rest_attacks, socket_attacks
 from mininet_tests.lab.commands import ROOT
-from mininet_tests.site.running import Running, free_port, running
+from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.reports import write_report
 from topology.certificates import REST_URI, Kind
 

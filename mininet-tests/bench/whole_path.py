@@ -37,11 +37,12 @@ from mininet_tests.lab import commands
 from mininet_tests.probes.agent_log import applied_s
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.real_agent import real_agent
-from mininet_tests.site.running import Running, free_port, is_well
+from mininet_tests.site.running import Running, is_well
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.protocol import Applied, Demand, parsed_allocations, to_bytes

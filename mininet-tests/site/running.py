@@ -1,10 +1,8 @@
 """A controller as a process of its own, without switches and agents: what durability and speed are tested on."""
 
 import contextlib
-import itertools
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -17,12 +15,11 @@ import yaml
 
 from mininet_tests.site.command import HEADWAY
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 from topology.units import rate_bps
 
-OWN_PORTS, OF_A_WORKER = 20_000, 1_000  # below those that Linux gives away (net.ipv4.ip_local_port_range)
-_ports = itertools.count(os.getpid())
 UP_WITHIN_S = 120.0  # 4 s of a processor that is its own; others may want it too
 
 
@@ -96,17 +93,6 @@ def is_well(http: httpx.Client) -> bool:
     """Return whether a controller has nothing to complain of, and every host's agent."""
     health = http.get("/healthz").json()
     return bool(health["ok"]) and not health["hosts_missing"]
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens at, and that nobody is given who asks the kernel for any."""
-    first = OWN_PORTS + OF_A_WORKER * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    while True:
-        with (
-            contextlib.suppress(OSError),
-            socket.create_server(("127.0.0.1", first + next(_ports) % OF_A_WORKER)) as bound,
-        ):
-            return int(bound.getsockname()[1])
 
 
 @contextlib.contextmanager

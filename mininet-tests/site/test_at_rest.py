@@ -14,8 +14,9 @@ import pytest
 
 from controller.security import pki_files
 from mininet_tests.site.command import HEADWAY
-from mininet_tests.site.running import Running, free_port, running
+from mininet_tests.site.running import Running, running
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from topology.certificates import Kind
 
 pytestmark = pytest.mark.root

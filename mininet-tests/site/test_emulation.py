@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from mininet_tests.site.emulation import Emulation, is_answering
-from mininet_tests.site.running import free_port
+from mininet_tests.testing.loopback import free_port
 
 
 @pytest.fixture

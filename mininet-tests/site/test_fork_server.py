@@ -7,7 +7,7 @@ import sys
 import pytest
 import yaml
 
-from mininet_tests.site.running import free_port
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 

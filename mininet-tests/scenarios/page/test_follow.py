@@ -18,8 +18,8 @@ from controller.plan.leading import LeaderView, PairStanding
 from controller.providers.tests.faulty import running
 from controller.tests.fakes import ready_site
 from mininet_tests.scenarios.page.browser import PATIENCE_S, browser
-from mininet_tests.site.running import free_port
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 
 pytestmark = [
     pytest.mark.root,

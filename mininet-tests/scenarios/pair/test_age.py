@@ -11,8 +11,9 @@ import pytest
 from headway import Client
 from mininet_tests.site.asking import Script
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
-from mininet_tests.site.running import free_port, running
+from mininet_tests.site.running import running
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 
 WRITERS, ASKS_S, DAY_S = 3, 4.0, 86_400
 MOST = 1000  # of a page

@@ -14,8 +14,9 @@ from controller.security.token_file import write_tokens
 from controller.security.tokens import Role, new_token
 from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
-from mininet_tests.site.running import free_port, running
+from mininet_tests.site.running import running
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 
 pytestmark = [
     pytest.mark.root,

@@ -11,8 +11,9 @@ import yaml
 from apps.tests.test_examples import blocks, flat, shell
 from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
-from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.running import Running
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 

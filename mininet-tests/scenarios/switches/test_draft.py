@@ -14,10 +14,10 @@ from websockets.sync.client import connect
 from apps.cli.tests.test_network_draft import completed, network_in
 from controller.plan.wiring import port_links
 from mininet_tests.site.command import HEADWAY
-from mininet_tests.site.running import free_port
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.userspace_switch import BRIDGE, DPID, NEEDS_OVS, bridge_settings, private_ovs
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.loopback import free_port
 from mininet_tests.testing.networks import FILES
 from topology.protocol import ATTACH_PATH, Hello, HostInterface, to_bytes
 
