@@ -1,13 +1,19 @@
-"""Hosts' agents as a pair of controllers hears them: a stream to each, the highest epoch is obeyed, leases run out."""
+"""Hosts' agents as a pair of controllers hears them: a stream to each, the highest epoch is obeyed, leases run out.
+
+All of them are one process, behind who is measured: hosts have machines of their own.
+"""
 
 import asyncio
 import contextlib
+import os
 import random
 import ssl
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -28,11 +34,38 @@ from topology.telemetry import Telemetry
 
 TELLS_EVERY_S = 1.0
 LOOKS_EVERY_S = 0.05
+BEHIND = 5  # steps of priority: a third of what who is measured gets, where both want all
+ANSWERS_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgent:
+    """What one has done so far.
+
+    Attributes:
+        host: whose.
+        by: which controller said what it obeys; -1 before one has.
+        epoch: what it obeys.
+        calls_all: whether it has a stream to each controller.
+        left_ms: how long its lease holds.
+        fallbacks: how often a lease has run out.
+        obeyed_s: when a later epoch than the one asked about was obeyed first, of ``time.monotonic``; None if none was.
+        waited_s: by allocation that has waited for demand, from when it was said until the plan's rate was there.
+    """
+
+    host: str
+    by: int
+    epoch: int
+    calls_all: bool
+    left_ms: int
+    fallbacks: int
+    obeyed_s: float | None
+    waited_s: dict[str, float]
 
 
 @dataclass(slots=True)
 class PairAgent:
-    """One host's. It keeps to the rules of the real one, and has no kernel. All of them are one thread's.
+    """One host's. It keeps to the rules of the real one, and has no kernel.
 
     Attributes:
         host: whose.
@@ -43,7 +76,6 @@ class PairAgent:
         obeyed_s: by epoch, when it was obeyed first.
         by: which controller said it.
         fallbacks: how often a lease has run out.
-        went_back: epochs that were obeyed after a higher one; there must be none.
         wants: whether it has at once to send what waits for demand.
         waited_s: by allocation that has waited for demand, from when it was said until the plan's rate was there.
     """
@@ -56,7 +88,6 @@ class PairAgent:
     obeyed_s: dict[int, float] = field(default_factory=dict)
     by: int = -1
     fallbacks: int = 0
-    went_back: int = 0
     wants: bool = False
     waited_s: dict[str, float] = field(default_factory=dict)
     _said_s: dict[str, float] = field(default_factory=dict)
@@ -64,13 +95,13 @@ class PairAgent:
     _entries: tuple[Allocation, ...] = ()
     _streams: dict[int, ClientConnection] = field(default_factory=dict)
 
-    def obeyed_after(self, epoch: int) -> float | None:
-        """Return when an epoch above this one was obeyed first, of ``time.monotonic``; None if none was."""
-        return min((at_s for known, at_s in tuple(self.obeyed_s.items()) if known > epoch), default=None)
-
-    def calls_all(self) -> bool:
-        """Return whether it has a stream to each controller."""
-        return len(self._streams) == len(self.addresses)
+    def seen(self, epoch: int) -> SeenAgent:
+        """Return what it has done, and when it obeyed a later epoch than this one first."""
+        obeyed_s = min((at_s for known, at_s in self.obeyed_s.items() if known > epoch), default=None)
+        calls_all = len(self._streams) == len(self.addresses)
+        return SeenAgent(
+            self.host, self.by, self.epoch, calls_all, self.left_ms, self.fallbacks, obeyed_s, dict(self.waited_s)
+        )
 
     async def stay(self, number: int) -> None:
         """Call a controller, again and again as the real one does, and tell it each second what is obeyed."""
@@ -144,7 +175,6 @@ class PairAgent:
         if told.epoch < self.epoch:
             return Declined(told.epoch, self.epoch, "older")
         is_news = told.epoch != self.epoch
-        self.went_back += bool(self.obeyed_s) and told.epoch < max(self.obeyed_s)
         self.epoch, self.renewed_s, self._lease_s = told.epoch, now_s, told.lease_ms / 1000
         self._entries, self.by = told.entries, number
         self.obeyed_s.setdefault(told.epoch, now_s)
@@ -158,7 +188,7 @@ class PairAgent:
 
 @dataclass(slots=True)
 class Lateness:
-    """How late the agents' thread was at most: what it hears by then is as late, whoever said it in time."""
+    """How late the agents' process was at most: what it hears by then is as late, whoever said it in time."""
 
     worst_s: float = 0.0
 
@@ -175,27 +205,91 @@ class Lateness:
         return found
 
 
+class CallingAgents:
+    """Agents that call, as their process says. One thread asks."""
+
+    def __init__(self, asks: Connection) -> None:
+        """Ask over this pipe."""
+        self._asks = asks
+
+    def seen(self, since: Mapping[str, int] | None = None) -> tuple[SeenAgent, ...]:
+        """Return what all have done so far.
+
+        Args:
+            since: by host, the epoch after which it is asked when one was obeyed; any, if it is not given.
+
+        Raises:
+            TimeoutError: their process does not answer.
+        """
+        found: tuple[SeenAgent, ...] = self._asked(dict(since or {}))
+        return found
+
+    def late_s(self) -> float:
+        """Return how late their process was at most since this was asked last, s.
+
+        Raises:
+            TimeoutError: it does not answer.
+        """
+        found: float = self._asked(None)
+        return found
+
+    @property
+    def fallbacks(self) -> int:
+        """How often leases of theirs have run out."""
+        return sum(agent.fallbacks for agent in self.seen())
+
+    def obey(self, number: int, term: int) -> bool:
+        """Return whether all obey a controller, by its number, since it leads under a term, and call every one."""
+        first = 2 * term - 1
+        return all(agent.by == number and agent.calls_all and agent.epoch >= first for agent in self.seen())
+
+    def _asked(self, question: dict[str, int] | None) -> Any:
+        self._asks.send(question)
+        if not self._asks.poll(ANSWERS_WITHIN_S):
+            raise TimeoutError("the agents' process does not answer")
+        return self._asks.recv()
+
+
+async def _stay(agents: Sequence[PairAgent], asked: Connection) -> None:
+    """Call all controllers, and answer how agents do, until nobody asks any more or an agent fails."""
+    loop, late = asyncio.get_running_loop(), Lateness()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def answer() -> None:
+        try:
+            since = asked.recv()
+        except EOFError:
+            loop.remove_reader(asked.fileno())
+            over.set_result(None)
+        else:
+            asked.send(late.taken() if since is None else tuple(one.seen(since.get(one.host, -1)) for one in agents))
+
+    loop.add_reader(asked.fileno(), answer)
+    calls = (agent.stay(number) for agent in agents for number in range(len(agent.addresses)))
+    fails = asyncio.gather(late.watch(), *calls)
+    await asyncio.wait((fails, over), return_when=asyncio.FIRST_COMPLETED)
+    fails.cancel()  # one that has failed already stays so, and is raised
+    with contextlib.suppress(asyncio.CancelledError):
+        await fails
+
+
+def _be(agents: Sequence[PairAgent], asks: Connection, asked: Connection) -> None:
+    asks.close()  # the end of who asks is then the end of ours
+    os.nice(BEHIND)
+    asyncio.run(_stay(agents, asked))
+
+
 @contextlib.contextmanager
-def calling(agents: Sequence[PairAgent]) -> Iterator[Lateness]:
-    """Let agents call all controllers, in a thread, until the end."""
-    loop, late = asyncio.new_event_loop(), Lateness()
-
-    async def stay() -> None:
-        calls = (agent.stay(number) for agent in agents for number in range(len(agent.addresses)))
-        await asyncio.gather(late.watch(), *calls)
-
-    calls = loop.create_task(stay())
-
-    def run() -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(calls)
-
-    thread = threading.Thread(target=run, name="agents", daemon=True)
-    thread.start()
+def calling(agents: Sequence[PairAgent]) -> Iterator[CallingAgents]:
+    """Let agents call all controllers until the end."""
+    asks, asked = get_context("fork").Pipe()
+    process = get_context("fork").Process(target=_be, args=(agents, asks, asked), name="agents")
+    process.start()
+    asked.close()
     try:
-        yield late
+        yield CallingAgents(asks)
     finally:
-        loop.call_soon_threadsafe(calls.cancel)
-        thread.join(10)
-        if not thread.is_alive():
-            loop.close()
+        asks.close()
+        process.join(10)
+        process.kill()
+        process.join()

@@ -58,7 +58,7 @@ def seen(folder: Path, rtt_s: float, rounds: int, *, ipv6: bool) -> dict[str, An
             "changes_not_seen": len(asked) - len(came),
             "changed_s": _summed(came),
             "handed_over_s": _summed(list(site.wants.waited_s.values())),
-            "fallbacks": site.fallbacks,
+            "fallbacks": site.agents.fallbacks,
             "troubles": site.troubles,
         }
 

@@ -20,7 +20,7 @@ from controller.security.tokens import Role, new_token
 from mininet_tests.site.certificates import certified
 from mininet_tests.site.machines import CabledMachine
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
-from mininet_tests.site.pair_agents import PairAgent, calling
+from mininet_tests.site.pair_agents import CallingAgents, PairAgent, SeenAgent, calling
 from mininet_tests.site.real_agent import real_agent
 from mininet_tests.site.running import is_well, running
 from mininet_tests.site.spoken_agents import agent_tls
@@ -50,20 +50,15 @@ class FarSite:
     """
 
     http: httpx.Client
-    agents: tuple[PairAgent, ...]
+    agents: CallingAgents
     well_s: float
     folder: Path
 
     @property
-    def wants(self) -> PairAgent:
+    def wants(self) -> SeenAgent:
         """The agent whose host has at once to send what is announced of it."""
-        (found,) = (agent for agent in self.agents if agent.wants)
+        (found,) = (agent for agent in self.agents.seen() if agent.host == WANTS)
         return found
-
-    @property
-    def fallbacks(self) -> int:
-        """How often the leases of hosts have run out."""
-        return sum(agent.fallbacks for agent in self.agents)
 
     @property
     def troubles(self) -> list[str]:
@@ -144,10 +139,10 @@ def far_site(folder: Path, rtt_s: float, *, ipv6: bool = False) -> Iterator[FarS
         agents = tuple(
             PairAgent(name, (calls,), agent_tls(folder, name), wants=name == WANTS) for name in hosts if name != REAL
         )
-        parts.enter_context(calling(agents))
+        calling_agents = parts.enter_context(calling(agents))
         real = real_agent(REAL, folder, calls)
         parts.callback(real.wait, 20)
         parts.callback(real.terminate)
         http = parts.enter_context(controller.http(timeout_s=30))
         eventually(lambda: is_well(http), within_s=WELL_WITHIN_S, what="all is well")
-        yield FarSite(http, agents, time.monotonic() - begun_s, folder)
+        yield FarSite(http, calling_agents, time.monotonic() - begun_s, folder)

@@ -44,7 +44,9 @@ def brought_back(site: PairSite, kind: str, leader: Running) -> dict[str, float]
         one.end(signal.SIGKILL)
     site.postgres.kill()
     eventually(
-        lambda: not any(agent.left_ms for agent in site.agents), within_s=LEASES_OVER_WITHIN_S, what="leases are over"
+        lambda: not any(agent.left_ms for agent in site.agents.seen()),
+        within_s=LEASES_OVER_WITHIN_S,
+        what="leases are over",
     )
     now = site.switches()
     if kind == BOTH:

@@ -19,7 +19,8 @@ TEXT = """\
 Of {count:,} rounds with each controller and PostgreSQL on a machine of its own (a network namespace), two userspace
 switches and {agents} agents, all on one machine of two cores for which {load:.1f} processes waited or worked
 meanwhile (median; at most {most:.1f}; [pair.json](results/pair.json), `mininet-tests/run pair --rounds {count}`, of
-commit {commit}):
+commit {commit}). The agents are one process, which gets a third of what others get where both want a processor: hosts
+have machines of their own.
 
 | the leader | rounds | until a request is answered, s: median | 99 of 100 | worst |
 |---|---|---|---|---|
@@ -32,7 +33,7 @@ killed, stopped and silent are to take 1 s, half of the planned hand-overs 50 ms
 
 Lost of {answers:,} answers: {lost}. Done twice: {done_twice}, of {asked_twice} that were sent more than once. Hosts
 that fell back: {fallbacks}. Rules put again: {put}. Rounds after which a layer let through more than the next:
-{violations}. All agents obeyed the new leader within {obeyed:.2f} s; their own thread was late by {late:.2f} s at
+{violations}. All agents obeyed the new leader within {obeyed:.2f} s; their process was late by {late:.2f} s at
 most. While the database was silent, what only reads was answered, what changes something was refused, and hosts kept
 what they had."""
 STEPS = """\

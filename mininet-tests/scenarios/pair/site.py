@@ -22,7 +22,7 @@ from mininet_tests.site.asking import Script, change_s, longest_s
 from mininet_tests.site.books import filled
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
-from mininet_tests.site.pair_agents import Lateness, PairAgent, calling
+from mininet_tests.site.pair_agents import CallingAgents, PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
@@ -53,8 +53,7 @@ class PairSite:
     database: CabledMachine
     machines: tuple[CabledMachine, CabledMachine]
     pair: tuple[Running, Running]
-    agents: tuple[PairAgent, ...]
-    late: Lateness
+    agents: CallingAgents
     script: Script
 
     def said(self, one: Running) -> dict[str, Any]:
@@ -74,10 +73,7 @@ class PairSite:
         number = self.pair.index(one)
         other = self.said(self.pair[1 - number])
         is_current = other.get("standing") == "standby" and other["lag_s"] < 1 and other["term"] == said["term"]
-        obey = all(
-            agent.by == number and agent.calls_all() and agent.epoch >= 2 * said["term"] - 1 for agent in self.agents
-        )
-        return one if is_current and obey and not _troubles(one) else None
+        return one if is_current and self.agents.obey(number, said["term"]) and not _troubles(one) else None
 
     def settled(self) -> Running:
         """Wait until one leads and all is as it should be; return it."""
@@ -92,7 +88,7 @@ class PairSite:
             eventually(looked, within_s=SETTLED_WITHIN_S, what="one leads, one stands by, and all obey")
         except AssertionError as error:
             error.add_note(str([(self.said(one), _troubles(one)) for one in self.pair]))
-            error.add_note(str([(agent.host, agent.by, agent.epoch) for agent in self.agents]))
+            error.add_note(str([(agent.host, agent.by, agent.epoch) for agent in self.agents.seen()]))
             raise
         return found[0]
 
@@ -188,17 +184,17 @@ class PairSite:
     def round(self, kind: str) -> dict[str, Any]:
         """Lose the leader, and return how long who waited."""
         one = self.settled()
-        before, switches = {agent.host: agent.epoch for agent in self.agents}, self.switches()
+        before, switches = {agent.host: agent.epoch for agent in self.agents.seen()}, self.switches()
         if kind == "restarted":  # it has forgotten all terms when the leader dies
             self.ovs.kill_switch()
             self.ovs.start_switch()
         self.script.asks()
-        fell_back, _ = self.fallbacks, self.late.taken()
+        fell_back, _ = self.agents.fallbacks, self.agents.late_s()
         lost_s = time.monotonic()
         unanswered = self.unanswered(kind, one)
         back_s = time.monotonic()
         self.settled()
-        obeyed = [agent.obeyed_after(before[agent.host]) or lost_s for agent in self.agents]
+        obeyed = [agent.obeyed_s or lost_s for agent in self.agents.seen(before)]
         return {
             "kind": kind,
             **{name: round(value, 3) for name, value in unanswered.items()},
@@ -206,9 +202,9 @@ class PairSite:
             "back_s": round(back_s - lost_s, 1),
             "settled_s": round(time.monotonic() - back_s, 1),
             "rules_put_again": 0 if kind == "restarted" else self.switches().younger_than(switches),
-            "fell_back": self.fallbacks - fell_back,
+            "fell_back": self.agents.fallbacks - fell_back,
             "violations": len(self.violations()),
-            "agents_late_s": round(self.late.taken(), 3),
+            "agents_late_s": round(self.agents.late_s(), 3),
             "load": round(os.getloadavg()[0], 1),
         }
 
@@ -216,11 +212,6 @@ class PairSite:
         """Return where a layer lets through more than the next, as the one that leads sees it."""
         found: list[dict[str, Any]] = httpx.get(f"{self.settled().url}/v1/plan", timeout=10).json()["violations"]
         return found
-
-    @property
-    def fallbacks(self) -> int:
-        """How often hosts have fallen back."""
-        return sum(agent.fallbacks for agent in self.agents)
 
     def switches(self) -> SwitchesSeen:
         """Return what the switches hold."""
@@ -293,9 +284,9 @@ def pair_site(folder: Path, agents: int, reservations: int = 0, rtt_s: float = 0
         for controller in ovs.vsctl("--bare", "--columns=_uuid", "list", "controller").split():
             ovs.vsctl("set", "controller", controller, "max_backoff=1000")
         addresses = tuple(listen["agents"] for listen in listens)
-        hosts = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
-        late = parts.enter_context(calling(hosts))
+        agents_of = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
+        calls = parts.enter_context(calling(agents_of))
         ends = network.hosts[1].name, "archive"
         script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S, before=reservations)
         (a, b), (machine_a, machine_b) = pair, of_pair
-        yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), hosts, late, script)
+        yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), calls, script)

@@ -34,7 +34,6 @@ GOOD = {
     "agents": 5,
     "rounds": [{"kind": kind} | WELL | (BACK if kind in DOWN else {}) for kind in (*ALL, *DOWN)],
     "fallbacks": 10,
-    "went_back": 0,
     "lost": 0,
     "done_twice": 0,
     "said_at_ends": [],
@@ -54,7 +53,6 @@ def test_a_good_run_falls_short_of_nothing():
     "run",
     [
         GOOD | {"fallbacks": 11},
-        GOOD | {"went_back": 1},
         GOOD | {"lost": 1},
         GOOD | {"done_twice": 1},
         GOOD | {"said_at_ends": ["store.failed"]},

@@ -33,7 +33,7 @@ from mininet_tests.site.asking import Script, longest_s
 from mininet_tests.site.command import HEADWAY
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
-from mininet_tests.site.pair_agents import PairAgent, calling
+from mininet_tests.site.pair_agents import CallingAgents, PairAgent, calling
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.spoken_agents import agent_tls
 from mininet_tests.site.topos import Realised
@@ -78,7 +78,7 @@ class Upgrade:
     version: str
     token: str
     tls: ssl.SSLContext
-    agents: tuple[PairAgent, ...]
+    agents: CallingAgents
     script: Script
     aims: dict[str, Aim] = field(default_factory=dict)
 
@@ -98,16 +98,14 @@ class Upgrade:
             return None
         ((one, said),) = leads
         number = self.pair.index(one)
-        least = 2 * said["term"] - 1
-        obey = all(agent.by == number and agent.calls_all() and agent.epoch >= least for agent in self.agents)
-        return one if obey and well else None
+        return one if well and self.agents.obey(number, said["term"]) else None
 
     def settled(self) -> tuple[PackagedController, PackagedController]:
         """Wait until one leads and the other stands by; return both."""
         try:
             leader = eventually(self.led, within_s=SETTLED_WITHIN_S, what="one leads, one stands by, and all obey")
         except AssertionError as error:
-            error.add_note(str([(agent.host, agent.by, agent.epoch) for agent in self.agents]))
+            error.add_note(str([(agent.host, agent.by, agent.epoch) for agent in self.agents.seen()]))
             raise
         return leader, self.other(leader)
 
@@ -148,12 +146,12 @@ class Upgrade:
 
     def watched(self, name: str, happens: Callable[[], None]) -> None:
         """Let something happen while the script asks; keep what that took, and what must be none."""
-        before, fell, rules = self.script.answered.copy(), self.fallbacks, self.switches()
+        before, fell, rules = self.script.answered.copy(), self.agents.fallbacks, self.switches()
         answers = self.script.answers(ASKS_EACH_S, happens)
         self.aims |= {
             f"{name}: longest time without an answer, s": at_most(round(longest_s(answers), 3), AT_MOST_S),
             f"{name}: requests that were answered": above(len(self.script.answered) - len(before), 0),
-            f"{name}: hosts that fell back": none_of(self.fallbacks - fell),
+            f"{name}: hosts that fell back": none_of(self.agents.fallbacks - fell),
             f"{name}: rules put again": none_of(self.switches().younger_than(rules)),
             f"{name}: what has failed or was started again": none_of(
                 [(one.name, each) for one in self.pair for each in one.troubles]
@@ -168,14 +166,8 @@ class Upgrade:
             "answers lost": none_of(kept["lost"]),
             "requests done twice": none_of(kept["done_twice"]),
             "answers": equal(kept["answers"], len(self.script.answered)),
-            "epochs that went back": none_of(sum(agent.went_back for agent in self.agents)),
             "what the chain of changes lacks": none_of(leader.debian.tried(*VERIFY).stderr),
         }
-
-    @property
-    def fallbacks(self) -> int:
-        """How often hosts have fallen back."""
-        return sum(agent.fallbacks for agent in self.agents)
 
     def switches(self) -> SwitchesSeen:
         """Return what the switches hold."""
@@ -227,12 +219,12 @@ def packaged_pair(root: Path, old: Path, new: Path, folder: Path) -> Iterator[Up
         agents = tuple(
             PairAgent(host.name, addresses, agent_tls(pki, host.name)) for host in network.hosts if host.has_agent
         )
-        parts.enter_context(calling(agents))
+        calls = parts.enter_context(calling(agents))
         tls = ssl.create_default_context(cafile=str(pki / "ca.pem"))
         ends = network.hosts[0].name, ELSEWHERE
         script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S, tls, token)
         version = versions["new"][1].name.split("_")[1]
-        yield Upgrade(pair, network, version, token, tls, agents, script)
+        yield Upgrade(pair, network, version, token, tls, calls, script)
 
 
 def switch_calls(ovs: PrivateOvs, network: Network, pair: Sequence[PackagedController], pki: Path) -> None:
