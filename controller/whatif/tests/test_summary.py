@@ -1,6 +1,8 @@
 """What runs show together, and what nobody holds, as a range."""
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -52,26 +54,16 @@ def test_a_run_is_the_same_after_it_was_written_down_as_json():
     assert run_of(json.loads(json.dumps(plain(found)))) == found
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "streams", "measured_s"),
-    [
-        ("reno", 1, 238),
-        ("reno", 8, 37.9),
-        ("reno", 27, 12.5),
-        ("cubic", 1, 75.4),
-        ("cubic", 8, 11.84),
-        ("cubic", 27, 3.22),
-        ("highspeed", 1, 147),
-        ("highspeed", 8, 21.1),
-        ("highspeed", 27, 4.9),
-        ("bbr", 27, 2.574),
-    ],
-)
-def test_what_was_measured_of_rivals_is_within_the_range_that_is_printed(algorithm, streams, measured_s):
-    """docs/results: 268.8 MB, 1 Gbit/s, 180 ms, 0.01% of the segments lost."""
-    way = Unheld(180_000, 1448, 1e-4, streams)
-    least_us, most_us = takes_us(algorithm, 268_802_458, way, GBIT_BPS)
-    assert least_us / US <= measured_s <= most_us / US
+@pytest.mark.parametrize("algorithm", ["reno", "cubic", "highspeed"])
+def test_streams_that_share_a_file_wait_for_the_one_that_loses_most(algorithm):
+    """Each of 64 streams loses 0.29 segments in the mean, and one in 64 more than two."""
+    ways = [Unheld(180_000, 1448, 1e-4, streams) for streams in (1, 8, 27, 64)]
+    at_mean_us = [takes_us(algorithm, 268_802_458, replace(way, streams=1), GBIT_BPS)[1] for way in ways]
+    spans_us = [takes_us(algorithm, 268_802_458, way, GBIT_BPS) for way in ways]
+    assert spans_us[0][1] == at_mean_us[0]  # a single one has what all have
+    assert all(least < most for least, most in spans_us)
+    assert all(one[1] > other[1] for one, other in pairwise(spans_us))
+    assert spans_us[3][1] > 2 * spans_us[3][0]
 
 
 def test_who_is_not_held_has_what_the_plan_leaves_to_the_unplanned():

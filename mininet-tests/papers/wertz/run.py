@@ -1,6 +1,7 @@
 """What ``headway what-if`` says beside what the lab measured, the paper's figure 11, and SimGrid; and what it costs.
 
 Every figure of the lab that a held flow has published is a row: the forecast is to be within 1% or half a round trip.
+Every rival that was published, and that a response function is known of, is to be within the range that is printed.
 SimGrid's bindings are Debian's package python3-simgrid; without it the run falls short.
 """
 
@@ -17,6 +18,7 @@ from controller.whatif.supposed import WhatIf, WorkItem
 from mininet_tests.papers.wertz import pftp
 from mininet_tests.papers.wertz.lab_rows import SLICE_BYTES, T0, S, image, lab_rows, lab_shares, site
 from mininet_tests.papers.wertz.pftp import LANE_BPS, LANES, RTT_US, Pftp, blocks_of, mbytes_per_s
+from mininet_tests.papers.wertz.rivals import rival_aims, rival_rows
 from mininet_tests.testing.aims import Aim, at_most, below, stated, within
 from mininet_tests.testing.networks import chile_illinois_2
 from mininet_tests.testing.reports import write_report
@@ -69,7 +71,8 @@ def main() -> None:
     for width in WIDTHS:
         mbytes_per_s(Pftp(width, slow_start=False, setup=0))
     ours_s = time.process_time() - began_s
-    aims = {f"{row.what}, s": row.aim for row in rows} | lab_shares()
+    rivals = rival_rows()
+    aims = {f"{row.what}, s": row.aim for row in rows} | lab_shares() | rival_aims(rivals)
     aims["figure 11, 1 stream, MB/s"] = within(figure11[1], 94 * 0.99, 94 * 1.01)
     aims["figure 11, 16 streams, MB/s"] = within(figure11[16], 443 * 0.99, 443 * 1.01)
     aims["PFTP beside MPSCP, times as long"] = within(round(mpscp_times(), 2), 12.1 * 0.99, 12.13 * 1.01)
@@ -90,6 +93,10 @@ def main() -> None:
         "figure_11_mb_per_s": figure11,
         "lock_step_mb_per_s": {width: round(rate, 2) for width, rate in fluid.items()},
         "simgrid_mb_per_s": {width: round(rate, 2) for width, rate in second.items()},
+        "rivals": {
+            "runs": sum(len(row.runs_s) for row in rivals),
+            "runs_within": sum(row.runs_within for row in rivals),
+        },
         "week": {
             "transfers": transfers,
             "cpu_s": round(week_s, 2),
