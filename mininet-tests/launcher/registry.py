@@ -84,12 +84,11 @@ EXPERIMENTS = (
     Experiment(
         "lanes",
         Group.SCENARIO,
-        "programs as they are over two circuits at once, and one of the circuits dies midway",
-        "scenarios.lanes.run",
-        Place.LAB,
-        20,
-        dilation=6,
-        figure="scenarios.lanes.figure",
+        "programs as they are over two circuits at once, and one of the circuits dies midway; --case, --rate, resumed",
+        "scenarios.lanes.sets",
+        Place.ITSELF,
+        50,
+        publishes=True,
     ),
     Experiment(
         "handover",

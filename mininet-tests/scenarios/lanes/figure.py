@@ -8,7 +8,6 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.probes.figures import folder_drawn
 from mininet_tests.probes.series import at, rates_bps
 from mininet_tests.scenarios.lanes.report import LANES
 
@@ -94,12 +93,3 @@ def tried_us(times_us: list[int], counts: list[int]) -> list[int]:
     """
     came = [at_us for at_us, (before, after) in zip(times_us[1:], pairwise(counts), strict=True) if after > before]
     return [t for t in came if at(times_us, counts, t + ALONE_US) - at(times_us, counts, t - ALONE_US) < ALONE_BYTES]
-
-
-def main() -> None:
-    """Draw and print what a folder has."""
-    folder_drawn("lanes", drawn, printed)
-
-
-if __name__ == "__main__":
-    main()

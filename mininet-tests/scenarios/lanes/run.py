@@ -332,27 +332,37 @@ def _all_up(site: Emulation) -> bool:
     return all(one["state"] == "up" for one in site.get("/v1/circuits"))
 
 
-def main() -> int:
-    """Run, and keep what was seen."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for lanes.json and logs")
+def asked_parser(description: str | None, ours: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Return what reads which transfers are asked for, and what else a program is asked."""
+    parser = argparse.ArgumentParser(description=description, parents=[ours])
     parser.add_argument("--program", action="append", choices=PROGRAMS, help="again for another (default: all)")
     parser.add_argument(
         "--case", action="append", help="likewise: 'north dies', or of one program 'mptcp, north dies' (default: all)"
     )
-    parser.add_argument(
-        "--rate", type=rate_bps, default=RATE_BPS, help="of north, twice that of south (default: 1 Gbit/s)"
-    )
+    parser.add_argument("--rate", type=rate_bps, help="of north, twice that of south (default: 1 Gbit/s)")
     parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
-    args = parser.parse_args()
-    size = args.size or SIZE_BYTES * args.rate // RATE_BPS
+    return parser
+
+
+def cases_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Case]:
+    """Return the transfers that are asked for; end with an error if there is no such case."""
     cases = [Case(name, case) for name in args.program or PROGRAMS for case in PROGRAMS[name].cases]
     if unknown := set(args.case or ()) - {*CASES, *(case.name for case in cases)}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    cases = [case for case in cases if not args.case or {case.what, case.name} & set(args.case)]
+    return [case for case in cases if not args.case or {case.what, case.name} & set(args.case)]
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    ours = argparse.ArgumentParser(add_help=False)
+    ours.add_argument("--out", type=Path, required=True, help="folder for lanes.json and logs")
+    parser = asked_parser(__doc__, ours)
+    args = parser.parse_args()
+    cases, rate = cases_of(parser, args), args.rate or RATE_BPS
+    size = args.size or SIZE_BYTES * rate // RATE_BPS
 
     def scenario(folder: Path) -> None:
-        seen = run(folder, cases, args.rate, size)
+        seen = run(folder, cases, rate, size)
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
 
