@@ -18,7 +18,7 @@ from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus
 from hostagent.doctor import check
 from hostagent.doctor.buffers import Wanted
-from hostagent.doctor.check import FitnessVerdict
+from hostagent.doctor.row import FitnessVerdict
 from hostagent.doctor.survey import Survey
 from topology.units import shown_rate, shown_size
 

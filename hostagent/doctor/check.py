@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from hostagent.doctor import buffers
+from hostagent.doctor import buffers, several_paths
 from hostagent.doctor.buffers import Numbers, Wanted
 from hostagent.doctor.receive_window import command, full
+from hostagent.doctor.row import FitnessVerdict, Row, verdict
 from hostagent.doctor.survey import Interface, Survey
 from hostagent.kernel import probe
 from hostagent.kernel.loader import LIBRARY
@@ -19,35 +19,6 @@ SHAPING = ("htb", "tbf", "hfsc", "cake", "netem")
 FIRST_ONLY = "seen and set only in the host's first network namespace"
 
 
-class FitnessVerdict(StrEnum):
-    """What a row says: all is well; it will be slower or less sure; it does not reach the rate or does not run."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One prerequisite.
-
-    Attributes:
-        what: its name.
-        now: its value here.
-        needed: the value it must have.
-        verdict: whether it has.
-        why: what it does, in one line.
-        fix: the command or the step that sets it right; empty if nothing is to do.
-    """
-
-    what: str
-    now: str
-    needed: str
-    verdict: FitnessVerdict
-    why: str = ""
-    fix: str = ""
-
-
 def rows(survey: Survey, wanted: Wanted) -> tuple[Row, ...]:
     """Return everything that matters for a rate and a round trip on this host."""
     found = (
@@ -55,6 +26,7 @@ def rows(survey: Survey, wanted: Wanted) -> tuple[Row, ...]:
         *_buffers(survey, wanted),
         *_memory(survey, wanted),
         *_behaviour(survey),
+        *several_paths.rows(survey),
         *_interface(survey, wanted),
         *_surroundings(survey),
     )
@@ -88,10 +60,6 @@ def sysctl_file(survey: Survey, wanted: Wanted) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _verdict(good: bool, otherwise: FitnessVerdict = FitnessVerdict.FAIL) -> FitnessVerdict:
-    return FitnessVerdict.OK if good else otherwise
-
-
 def _prerequisites(survey: Survey) -> Iterator[Row]:
     lacks = {lack.need: lack for lack in probe.lacking(survey.facts)}
     needed = {
@@ -107,7 +75,7 @@ def _prerequisites(survey: Survey) -> Iterator[Row]:
             yield Row(need, now, wanted, FitnessVerdict.OK)
         else:
             yield Row(need, lack.what, wanted, FitnessVerdict.FAIL, lack.where, lack.remedy)
-    fine = _verdict(survey.timer_ns <= LEAST_TIMER_NS)
+    fine = verdict(survey.timer_ns <= LEAST_TIMER_NS)
     fix = "boot a kernel with CONFIG_HIGH_RES_TIMERS=y, without highres=off"
     now, least = f"{survey.timer_ns} ns", f"{LEAST_TIMER_NS} ns or finer"
     yield Row("timers", now, least, fine, "TCP paces by a timer for each burst", fix)
@@ -125,13 +93,15 @@ def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1000:g} ms"
     opened = command("tcp_rmem", buffers.receive_buffer(receive, wanted.window_bytes))
     fix = f"the agent sets it while a plan asks (`receive_window: true`); or for every socket: {opened}"
-    yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, FitnessVerdict.WARN), why, fix)
+    yield Row("tcp_rmem[1]", first, needed, verdict(not trips, FitnessVerdict.WARN), why, fix)
     why = "twice the widest window, which is three times rate x round trip, to cover recovery"
-    wide = _verdict(receive.of[2] >= wanted.receive_buffer_bytes)
+    if len(survey.lanes) > 1:
+        why += "; MPTCP needs a third of it: what came by one lane waits there for another's"
+    wide = verdict(receive.of[2] >= wanted.receive_buffer_bytes)
     yield Row("tcp_rmem[2]", largest, needed, wide, why, command("tcp_rmem", must["tcp_rmem"]))
     yield _scale(survey, wanted)
     yield _open(survey, wanted)
-    why, wide = "a sender keeps a window until it is confirmed", _verdict(send.of[2] >= wanted.send_buffer_bytes)
+    why, wide = "a sender keeps a window until it is confirmed", verdict(send.of[2] >= wanted.send_buffer_bytes)
     needed, largest = shown_size(wanted.send_buffer_bytes), shown_size(send.of[2])
     yield Row("tcp_wmem[2]", largest, needed, wide, why, command("tcp_wmem", must["tcp_wmem"]))
     yield from _limits(survey, wanted)
@@ -146,7 +116,7 @@ def _scale(survey: Survey, wanted: Wanted) -> Row:
         what="window scale",
         now=f"{offered} (to {shown_size(largest_bytes)})",
         needed=f"window of {shown_size(wanted.window_bytes)}",
-        verdict=_verdict(largest_bytes >= min(wanted.window_bytes, most_bytes)),
+        verdict=verdict(largest_bytes >= min(wanted.window_bytes, most_bytes)),
         why="fixed at a connection's SYN: one that was open before a change keeps its own until it is opened anew",
         fix=f"{command('tcp_rmem', settings_for(survey, wanted)['tcp_rmem'])}, then reopen pooled connections",
     )
@@ -160,7 +130,7 @@ def _open(survey: Survey, wanted: Wanted) -> Row:
         what="open connections",
         now=f"{len(narrow)} of {len(survey.connections)} narrower" + (f": {seen}" if seen else ""),
         needed="those of the path wide",
-        verdict=_verdict(not narrow, FitnessVerdict.WARN),
+        verdict=verdict(not narrow, FitnessVerdict.WARN),
         why="opened with a smaller window scale; only a new SYN changes it. No matter if they are not of this path",
         fix=f"restart what keeps them: ss -tnp dst {peers[0]}" if peers else "",
     )
@@ -175,7 +145,7 @@ def _limits(survey: Survey, wanted: Wanted) -> Iterator[Row]:
         if name not in survey.settings:  # kernels before 6.12 show them in the first namespace only
             continue
         now_bytes = survey.settings[name].of[0]
-        wide = _verdict(now_bytes >= needed_bytes, FitnessVerdict.WARN)
+        wide = verdict(now_bytes >= needed_bytes, FitnessVerdict.WARN)
         why = f"matters only to applications that set {option}"
         fix = command(name, must[name]) if name in must else FIRST_ONLY
         yield Row(name, shown_size(now_bytes), shown_size(needed_bytes), wide, why, fix)
@@ -190,12 +160,12 @@ def _memory(survey: Survey, wanted: Wanted) -> Iterator[Row]:
         what="memory",
         now=f"{shown_size(survey.available_bytes)} available",
         needed=f"{shown_size(wanted.flowing_bytes)}, at most {shown_size(wanted.worst_bytes)}",
-        verdict=_verdict(wanted.worst_bytes <= room_bytes, short),
+        verdict=verdict(wanted.worst_bytes <= room_bytes, short),
         why=f"{send} to send; {receive} for each of {wanted.connections} receiving connections if all of them pause",
         fix="fewer receiving connections, or more memory; half of it should stay free",
     )
     least = -(-wanted.bdp_bytes // buffers.LARGEST_WINDOW_BYTES)
-    enough = _verdict(wanted.connections >= least)
+    enough = verdict(wanted.connections >= least)
     fix = f"send over {least} connections at once"
     yield Row("connections", str(wanted.connections), f"{least} or more", enough, "TCP's window ends at 1 GiB", fix)
 
@@ -213,14 +183,14 @@ def _all_connections(survey: Survey, wanted: Wanted) -> Row:
             FIRST_ONLY,
             f"there: {command('tcp_mem', pages)}",
         )
-    return Row("tcp_mem", str(now), str(needed), _verdict(now == needed), why, command("tcp_mem", needed))
+    return Row("tcp_mem", str(now), str(needed), verdict(now == needed), why, command("tcp_mem", needed))
 
 
 @dataclass(frozen=True, slots=True)
 class _Switch:
     """What a setting must be: one of ``good``, the first if it is to be set, any if there are none."""
 
-    good: tuple[int, ...]
+    good: tuple[int, ...] | range
     otherwise: FitnessVerdict
     why: str
 
@@ -240,6 +210,15 @@ _SWITCHES = {
     "mptcp.stale_loss_cnt": _Switch((1,), _WARN, "so many holes of half a second before MPTCP leaves a dead path"),
     "sctp.pf_enable": _Switch((1,), _WARN, "a path's death costs SCTP a second; without (RFC 4960) 63 s"),
     "sctp.pf_retrans": _Switch((0,), _WARN, "so many timeouts more, of 2, 4 ... s, before SCTP takes its other path"),
+    "sctp.rto_min": _Switch(
+        range(1000, 0, -1),
+        _WARN,
+        "ms; SCTP's first timeout: what a path's death costs at the least, if RTTs are shorter",
+    ),
+    "sctp.rto_max": _Switch(range(60_000, 0, -1), _WARN, "ms; where SCTP's timeouts, each twice as long, end to grow"),
+    "sctp.path_max_retrans": _Switch(
+        range(5, -1, -1), _WARN, "a path is dead after one timeout more; 2, rto_min 200 and rto_max 1000: seen 0.32 s"
+    ),
     "tcp_slow_start_after_idle": _Switch((), FitnessVerdict.OK, "no matter for held connections; 0 helps the others"),
 }
 
@@ -247,7 +226,7 @@ _SWITCHES = {
 def _switch_settings(now: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """Return the switches as they must be; a good one stays as it is."""
     seen = {name: switch for name, switch in _SWITCHES.items() if switch.good and name in now}
-    return {name: now[name] if now[name].of[0] in one.good else Numbers(one.good[:1]) for name, one in seen.items()}
+    return {name: now[name] if now[name].of[0] in one.good else Numbers((one.good[0],)) for name, one in seen.items()}
 
 
 def _behaviour(survey: Survey) -> Iterator[Row]:
@@ -258,7 +237,7 @@ def _behaviour(survey: Survey) -> Iterator[Row]:
             continue
         needed = must.get(name, now)
         wanted = str(needed) if switch.good else "any"
-        yield Row(name, str(now), wanted, _verdict(now == needed, switch.otherwise), switch.why, command(name, needed))
+        yield Row(name, str(now), wanted, verdict(now == needed, switch.otherwise), switch.why, command(name, needed))
 
 
 def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
@@ -269,13 +248,13 @@ def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
         )
         return
     mtu, rate, speed_bps = wanted.framing.mtu_bytes, shown_rate(wanted.rate_bps), link.speed_bps
-    wide = _verdict(link.mtu_bytes >= mtu)
+    wide = verdict(link.mtu_bytes >= mtu)
     fix = f"ip link set {link.name} mtu {mtu}"
     yield Row(f"{link.name} MTU", str(link.mtu_bytes), f"{mtu} or more", wide, "windows are counted with it", fix)
     shown = "does not say" if speed_bps is None else shown_rate(speed_bps)
-    fast = _verdict(speed_bps is None or speed_bps >= wanted.rate_bps)
+    fast = verdict(speed_bps is None or speed_bps >= wanted.rate_bps)
     yield Row(f"{link.name} speed", shown, rate, fast, "", "a faster interface, or a lower rate")
-    free = _verdict(link.qdisc not in SHAPING, FitnessVerdict.WARN)
+    free = verdict(link.qdisc not in SHAPING, FitnessVerdict.WARN)
     why = f"{'fq paces' if link.qdisc == 'fq' else 'TCP paces itself'}; with fq or without, both are right"
     fix = f"see that it lets {rate} pass: tc -s qdisc show dev {link.name}"
     yield Row(f"{link.name} qdisc", link.qdisc, "none that shapes", free, why, fix)
@@ -292,7 +271,7 @@ def _hardware(link: Interface, wanted: Wanted) -> Iterator[Row]:
             what=f"{name} rings",
             now=f"receive {rings.receive} of {rings.receive_most}, send {rings.send} of {rings.send_most}",
             needed=f"receive {rings.receive_most}",
-            verdict=_verdict(rings.receive >= rings.receive_most, FitnessVerdict.WARN),
+            verdict=verdict(rings.receive >= rings.receive_most, FitnessVerdict.WARN),
             why=f"what arrives waits there while the processor is elsewhere: {held_ms:.2g} ms at the rate",
             fix=f"ethtool -G {name} rx {rings.receive_most}",
         )
@@ -301,7 +280,7 @@ def _hardware(link: Interface, wanted: Wanted) -> Iterator[Row]:
             what=f"{name} coalescing",
             now=f"{coalescing.receive_us} us" + (", adaptive" if coalescing.adaptive else ""),
             needed=f"{LONGEST_COALESCING_US} us at most",
-            verdict=_verdict(coalescing.receive_us <= LONGEST_COALESCING_US, FitnessVerdict.WARN),
+            verdict=verdict(coalescing.receive_us <= LONGEST_COALESCING_US, FitnessVerdict.WARN),
             why="what arrives is seen that much later and in bursts; the ring must hold it",
             fix=f"ethtool -C {name} rx-usecs 50",
         )
@@ -323,7 +302,7 @@ def _drops(link: Interface) -> Iterator[Row]:
         what=f"{name} drops",
         now=f"queue {seen.queued}, sent {seen.sent}, received {seen.received}",
         needed="0",
-        verdict=_verdict(not lost, FitnessVerdict.WARN),
+        verdict=verdict(not lost, FitnessVerdict.WARN),
         why=why,
         fix=fix,
     )
@@ -336,7 +315,7 @@ def _surroundings(survey: Survey) -> Iterator[Row]:
         what="other namespaces",
         now=f"{len(others)}: {seen}" if others else "none seen",
         needed="an agent in each that sends",
-        verdict=_verdict(not others, FitnessVerdict.WARN),
+        verdict=verdict(not others, FitnessVerdict.WARN),
         why="an agent holds the connections of its own network namespace only",
         fix=f"nsenter --net=/proc/{others[0].pid}/ns/net headway agent --config FILE" if others else "",
     )
@@ -344,7 +323,7 @@ def _surroundings(survey: Survey) -> Iterator[Row]:
         what="container",
         now=survey.container or "no",
         needed="no, or on purpose",
-        verdict=_verdict(not survey.container, FitnessVerdict.WARN),
+        verdict=verdict(not survey.container, FitnessVerdict.WARN),
         why="in one the agent holds that container's connections only, and cannot raise the kernel's limits",
         fix="run the agent on the host, or see what a container must be given: docs/agent.md",
     )

@@ -11,10 +11,11 @@ from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 
-from hostagent.doctor import netlink, receive_window
+from hostagent.doctor import multipath, netlink, receive_window
 from hostagent.doctor.buffers import Numbers
 from hostagent.doctor.connections import OpenConnection, established
 from hostagent.doctor.hardware import Hardware, hardware
+from hostagent.doctor.multipath import MptcpPaths
 from hostagent.kernel import leftovers, probe
 from hostagent.kernel.leftovers import Namespace
 from topology.addresses import Address
@@ -37,7 +38,15 @@ TCP_SETTINGS = (
 )
 CORE_SETTINGS = ("rmem_max", "wmem_max")
 # Of protocols that use several paths themselves.
-RIVAL_SETTINGS = ("mptcp.enabled", "mptcp.stale_loss_cnt", "sctp.pf_enable", "sctp.pf_retrans")
+RIVAL_SETTINGS = (
+    "mptcp.enabled",
+    "mptcp.stale_loss_cnt",
+    "sctp.pf_enable",
+    "sctp.pf_retrans",
+    "sctp.rto_min",
+    "sctp.rto_max",
+    "sctp.path_max_retrans",
+)
 PROC = Path("/proc")
 INTERFACES = Path("/sys/class/net")
 # What a container's runtime leaves where the container sees it: Docker, Podman, systemd (nspawn and services like it).
@@ -84,6 +93,9 @@ class Survey:
         container: what says that this is a container, empty if nothing does.
         agent_runs: whether an agent holds this namespace.
         connections: those that are open now.
+        lanes: the interfaces that a lane may leave by.
+        mptcp: what Multipath TCP's path manager may do; None if the kernel does not tell.
+        has_sctp_module: whether the kernel has SCTP, loaded or to be loaded.
     """
 
     facts: probe.Facts
@@ -96,6 +108,9 @@ class Survey:
     container: str = ""
     agent_runs: bool = False
     connections: tuple[OpenConnection, ...] = ()
+    lanes: tuple[HostInterface, ...] = ()
+    mptcp: MptcpPaths | None = None
+    has_sctp_module: bool = False
 
 
 def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
@@ -122,6 +137,9 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
         container=container(),
         agent_runs=agent_runs(run_dir, Namespace.of_this_process().id),
         connections=established(),
+        lanes=multipath.lane_interfaces(host_interfaces(), INTERFACES),
+        mptcp=multipath.mptcp_paths(),
+        has_sctp_module=multipath.has_sctp_module(multipath.MODULES),
     )
 
 

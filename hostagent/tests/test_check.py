@@ -6,9 +6,10 @@ from ipaddress import ip_address
 import pytest
 
 from hostagent.doctor.buffers import Numbers, Wanted
-from hostagent.doctor.check import FitnessVerdict, rows, settings_for, sysctl_file
+from hostagent.doctor.check import rows, settings_for, sysctl_file
 from hostagent.doctor.connections import OpenConnection
 from hostagent.doctor.hardware import Coalescing, Drops, Hardware, PauseFrames, Rings
+from hostagent.doctor.row import FitnessVerdict
 from hostagent.doctor.survey import Interface, OtherNamespace, Survey
 from hostagent.kernel.probe import Facts
 from topology.wire import Framing
