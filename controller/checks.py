@@ -173,10 +173,19 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
     if asked.lanes > 1:
         check_lanes(site.network, asked.senders)
-    if asked.is_called and asked.lanes < 2:
+    check_connects(site.network, asked.target, asked.lanes, is_called=asked.is_called)
+
+
+def check_connects(network: Network, target: str, lanes: int, *, is_called: bool) -> None:
+    """Refuse a receiver that is to deal its connections to lanes where there are none, or nobody who could.
+
+    Raises:
+        NotAllowed: it is such a one.
+    """
+    if is_called and lanes < 2:
         raise NotAllowed("connects", "is for lanes, to which connections are dealt: say how many with lanes")
-    if asked.is_called and not site.network.host(asked.target).has_agent:
-        raise NotAllowed("connects", f"{asked.target} has no agent that could deal its connections to lanes")
+    if is_called and not network.host(target).has_agent:
+        raise NotAllowed("connects", f"{target} has no agent that could deal its connections to lanes")
 
 
 def check_lanes(network: Network, senders: tuple[str, ...]) -> None:

@@ -15,6 +15,8 @@ from controller.plan.policy import ClassPolicy, Policy
 from controller.plan.purchases import Period
 from controller.plan.reservations import Reservation
 from controller.site import Site, flow_between
+from controller.state.installed import StepDone
+from controller.state.setup_time import latest
 from controller.state.value import SiteState
 from topology.network_file import network_of
 from topology.network_text import section_of
@@ -50,6 +52,7 @@ class LiveSite:
         unlike: in words, what is otherwise than a what-if takes it to be.
         reservations: those that have not ended.
         announcements: likewise, each as the database's text.
+        steps: the latest steps of switches and hosts, by which a promise counts how long they take.
     """
 
     at_us: int
@@ -65,6 +68,7 @@ class LiveSite:
     reservations: tuple[Reservation, ...]
     announcements: tuple[str, ...]
     measured_us: dict[str, int] = field(default_factory=dict)
+    steps: tuple[StepDone, ...] = ()
 
     def site(self) -> Site:
         """Return what does not change of it.
@@ -156,6 +160,7 @@ def live_site(site: Site, state: SiteState, promises: KnownPromises, now: Instan
         tuple(replace(r, key="", fingerprint="") for r in promises.reservations if r.state not in ENDED),
         tuple(announcement_text(replace(a, key="", fingerprint="")) for a in promises.announcements),
         dict(site.network.measured_us),
+        latest(state.installed.steps),
     )
 
 

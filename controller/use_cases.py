@@ -237,7 +237,7 @@ class UseCases:
             if known is not None:
                 return Saved(known, self._save(known).saved, is_repeated=True)
             check_announcement(state.site, asked)
-            wish = wish_of(state, asked)
+            wish = wish_of(state.site, state.value, asked, present_asker())
             more = More(wish.owner, 0, now_us, now_us + (asked.deadline_us or 0), asked.size_bytes)
             answer = self.allowances.refused(more, now_us) or state.wished.ledger.announce(
                 wish, asked.senders, asked.target, now_us

@@ -1,6 +1,7 @@
 """How long it takes on this site until all switches and hosts know of a change, by its latest transitions. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 
 from controller.state.installed import StepDone
@@ -23,9 +24,19 @@ def setup_us(steps: Sequence[StepDone]) -> int:
     >>> setup_us([*steps, StepDone(4, Stage.METERS, 360_000, 900_000)])
     900000
     """
-    transitions = groupby(reversed(steps), key=lambda step: step.epoch + step.epoch % 2)
-    took_us = sorted((_took_us(list(of_one)) for _, of_one in islice(transitions, LATEST)), reverse=True)
+    took_us = sorted(map(_took_us, _latest_first(steps)), reverse=True)
     return took_us[len(took_us) // OF] if took_us else 0
+
+
+def latest(steps: Sequence[StepDone]) -> tuple[StepDone, ...]:
+    """Return the steps that :func:`setup_us` looks at, without what each has changed."""
+    found = [step for of_one in _latest_first(steps) for step in of_one]
+    return tuple(replace(step, changes=()) for step in reversed(found))
+
+
+def _latest_first(steps: Sequence[StepDone]) -> Iterator[list[StepDone]]:
+    transitions = groupby(reversed(steps), key=lambda step: step.epoch + step.epoch % 2)
+    return (list(of_one) for _, of_one in islice(transitions, LATEST))
 
 
 def _took_us(latest_first: Sequence[StepDone]) -> int:

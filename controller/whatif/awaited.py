@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.plan.transitions import Step
+from controller.plan.transitions import Stage, Step
+from controller.state.installed import StepDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,15 @@ class Delays:
     hosts_us: int = 1_000
     meters_us: int = 1_000
     queues_us: int = 3_500
+
+    def steps_of_one(self, epoch: int, done_us: int) -> tuple[StepDone, ...]:
+        """Return the steps of a transition that was done at a time: hosts give way, switches, hosts take."""
+        takes_us = (self.hosts_us, self.meters_us, self.queues_us, self.hosts_us)
+        at_us, steps = done_us - sum(takes_us), []
+        for stage, lasts_us in zip((Stage.HOSTS, Stage.METERS, Stage.QUEUES, Stage.HOSTS), takes_us, strict=True):
+            steps.append(StepDone(epoch, stage, at_us, at_us + lasts_us))
+            at_us += lasts_us
+        return tuple(steps)
 
 
 class Wait(Enum):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from controller.plan.announcements import Announcement
 from controller.plan.reservations import Reservation
+from controller.state.installed import StepDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,13 @@ class Begun:
         reservations: those that have not ended.
         announcements: likewise, with what was delivered of each.
         down: the circuits whose lines are down; they are taken to stay so.
+        steps: the latest steps of switches and hosts, by which a promise counts how long they take; none if not known.
     """
 
     reservations: tuple[Reservation, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     down: frozenset[str] = frozenset()
+    steps: tuple[StepDone, ...] = ()
 
 
 NOTHING_BEGUN = Begun()

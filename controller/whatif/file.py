@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from controller.checks import check_lanes
+from controller.checks import check_connects, check_lanes
 from controller.errors import ConfigError, HeadwayError, NotAllowed
 from controller.plan.keys import flow_id
 from controller.plan.purchases import Period
@@ -15,6 +15,7 @@ from controller.settings.file import read_file, sections_of
 from controller.settings.flows import policy_of, standing_flows
 from controller.settings.network import network_said
 from controller.site import Site, flow_between
+from controller.whatif.awaited import Delays
 from controller.whatif.movers import Mover
 from controller.whatif.response import ALGORITHMS
 from controller.whatif.sections import (
@@ -196,6 +197,7 @@ def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf |
         tuple(_random_deaths(file, network)),
         {host: StoreBucket(store.drains, store.holds) for host, store in sorted(file.stores.items())},
         tuple(_strangers(file.others, network, problems.at("others"))),
+        Delays(file.delays.word, file.delays.hosts, file.delays.meters, file.delays.queues),
     )
 
 
@@ -237,11 +239,12 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
             flow_between(network, flow_id(section.name, sender), section.flow_class, (sender, section.target))
         except HeadwayError as error:
             problems.add(error)
-    if section.lanes > 1 and not problems.found[before:]:
-        try:
-            check_lanes(network, senders)
-        except NotAllowed as error:
-            problems.add(error)
+    if section.rate is None and not problems.found[before:]:
+        _check_announced(section, senders, network, problems)
+    elif section.rate is not None and (section.session or section.deadline_for == "stored"):
+        problems.add("session and deadline_for are of what is announced, not of what is reserved")
+    if section.deadline_for == "stored" and section.target not in file.stores:
+        problems.at("deadline_for").add(f"nobody knows what {section.target} stores: say stores: {section.target}")
     if len(problems.found) > before:
         return None
     count, file_bytes = section.files or (1, 0)
@@ -262,7 +265,19 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         section.every,
         section.between,
         section.lanes,
+        section.session,
+        section.connects == "receiver",
+        section.deadline_for == "stored",
     )
+
+
+def _check_announced(section: ItemSection, senders: tuple[str, ...], network: Network, problems: Problems) -> None:
+    try:
+        if section.lanes > 1:
+            check_lanes(network, senders)
+        check_connects(network, section.target, section.lanes, is_called=section.connects == "receiver")
+    except NotAllowed as error:
+        problems.add(error)
 
 
 def _maintenance(

@@ -54,10 +54,9 @@ class Rating:
             rates = filled(rates, ways, self._payload_bps)
         rates = self._receivers.limited(rates, {one.flow: one.target for one in active if one.flow in rates})
         loads: dict[Hop, int] = {}
-        framing = self._network.framing
         for name, payload_bps in rates.items():
             if payload_bps:
-                load_bps = wire_bps(payload_bps, framing)
+                load_bps = wire_bps(payload_bps, self._network.framing_of(entries[name].flow.path))
                 for hop in ways[name]:
                     loads[hop] = loads.get(hop, 0) + load_bps
         return Given(rates, entries, loads)

@@ -1,17 +1,19 @@
 """The sections of a scenario's file, and how their quantities are written."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection
 from controller.settings.sections import Duration, Instant, Rate, Section
+from controller.whatif.awaited import Delays
 from controller.whatif.supposed import Opening
 from topology import units
 from topology.protocol import FlowClass
 
 MOST_RUNS = 10_000
+_USUAL = Delays()
 _FILES = re.compile(r"\s*([0-9]+)\s*x\s*(.+)")
 _DAY = re.compile(r"\s*([01]?\d|2[0-3]):([0-5]\d)\s*-\s*([01]?\d|2[0-3]):([0-5]\d)\s*", re.ASCII)
 Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
@@ -62,7 +64,19 @@ class ItemSection(Section):
     within: Duration | None = Field(default=None, gt=0)
     opening: Opening = Opening.WARM
     lanes: int = Field(default=1, ge=1, le=16)
+    connects: Literal["sender", "receiver"] = "sender"
+    session: Duration = Field(default=0, ge=0)
+    deadline_for: Literal["across", "stored"] = "across"
     mover: MoverSection = MoverSection()
+
+
+class DelaysSection(Section):
+    """How long it takes until what is decided is done."""
+
+    word: Duration = Field(default=_USUAL.word_us, ge=0)
+    hosts: Duration = Field(default=_USUAL.hosts_us, ge=0)
+    meters: Duration = Field(default=_USUAL.meters_us, ge=0)
+    queues: Duration = Field(default=_USUAL.queues_us, ge=0)
 
 
 class StoreHoldsSection(Section):
@@ -129,6 +143,7 @@ class ScenarioSections(Section):
     flows: tuple[FlowSection, ...] = ()
     workload: tuple[ItemSection, ...] = ()
     stores: dict[str, StoreHoldsSection] = Field(default_factory=dict)
+    delays: DelaysSection = DelaysSection()
     events: tuple[DeathSection, ...] = ()
     maintenance: tuple[MaintenanceSection, ...] = ()
     fails: FailsSection | None = None

@@ -6,11 +6,10 @@ they were foreseen, so that a run is the same each time, whatever order a dictio
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from controller.checks import AnnouncementRequest
 from controller.plan.admission import Refused, Request
 from controller.plan.keys import FlowId, flow_id
 from controller.whatif.awaited import Awaited
@@ -244,15 +243,13 @@ class Simulation:
         self._stale = True
 
     def _announces(self, item: WorkItem, number: int, name: str) -> None:
-        asked = AnnouncementRequest(name, item.flow_class, item.size_bytes, item.senders, item.target, item.deadline_us)
-        asked = replace(asked, lanes=item.lanes)
-        answer = self.virtual.announce(asked)
+        answer = self.virtual.announce(item.announced(name))
         if isinstance(answer, Refused):
             self._refused(item, number, answer)
             return
         sendings = []
         for flow, size_bytes in zip(answer.flows, answer.sizes_bytes, strict=True):
-            waits_us = item.opening.round_trips * self._network.path_rtt_us(flow.path)
+            waits_us = item.session_us + item.opening.round_trips * self._network.path_rtt_us(flow.path)
             part, way = size_bytes * 8 * US, flow.path
             one = Sending(flow.name, flow.machine, flow.target, part, item.mover, item.file_bytes, name, path=way)
             sendings.append(one)

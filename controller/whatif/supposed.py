@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controller.checks import AnnouncementRequest
 from controller.plan.policy import Policy
 from controller.site import Site
 from controller.whatif.awaited import Delays
@@ -46,6 +47,9 @@ class WorkItem:
         every_us: after which time it comes again; 0 for once.
         between_us: of the day, UTC, when it comes: from, until; the latter may be of the next day. None for always.
         lanes: over how many circuits at once, at most.
+        session_us: how long its program's session takes before its first byte.
+        is_called: whether the receiver makes the connections, and deals them to the lanes.
+        is_stored_by: whether the deadline is for all to be stored, and not only across.
     """
 
     name: str
@@ -63,6 +67,24 @@ class WorkItem:
     every_us: int = 0
     between_us: tuple[int, int] | None = None
     lanes: int = 1
+    session_us: int = 0
+    is_called: bool = False
+    is_stored_by: bool = False
+
+    def announced(self, name: str) -> AnnouncementRequest:
+        """Return what its client announces, by a name."""
+        return AnnouncementRequest(
+            name,
+            self.flow_class,
+            self.size_bytes,
+            self.senders,
+            self.target,
+            self.deadline_us,
+            is_stored_by=self.is_stored_by,
+            lanes=self.lanes,
+            is_called=self.is_called,
+            session_us=self.session_us,
+        )
 
     def next_us(self, after_us: int) -> int | None:
         """Return when it comes next, not before a time; None if never again.

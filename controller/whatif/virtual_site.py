@@ -7,10 +7,11 @@ elapsed time and calendar time go together.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.asker import CONTROLLER
 from controller.checks import AnnouncementRequest, check_announcement, check_request
 from controller.plan.admission import Refused, Request
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import Announcement, Wish
+from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.failover import turned
@@ -31,6 +32,7 @@ from controller.state.reported import Hosts, HostState
 from controller.state.value import SiteState, first_state, with_lines_noted
 from controller.whatif.awaited import Awaited, Delays, Wait
 from controller.whatif.begun import NOTHING_BEGUN, Begun
+from controller.wishes import wish_of
 from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 
@@ -74,7 +76,8 @@ class VirtualSite:
             hosts[name] = known._replace(leases=leases)
             self.held[name] = plan.of_host(name)
         state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
-        installed = Installed(plan, plan, plan.epoch)
+        steps = self.begun.steps or self.delays.steps_of_one(plan.epoch, self.now_us)
+        installed = Installed(plan, plan, plan.epoch, steps)
         self.state: SiteState = replace(state, installed=installed, desired=replace(state.desired, plan=plan))
 
     def _going_on(self, state: SiteState, hosts: dict[str, HostState]) -> SiteState:
@@ -121,20 +124,11 @@ class VirtualSite:
         """Promise bytes that are coming, or refuse them.
 
         Raises:
-            NotAllowed: a class that is not announced, or no bytes.
+            NotAllowed: a class that is not announced, no bytes, or to be stored where nobody knows what that takes.
             NotKnown: a host that is not in the network.
         """
         check_announcement(self.site, asked)
-        wish = Wish(
-            asked.announcement_id,
-            asked.flow_class,
-            asked.size_bytes,
-            asked.deadline_us,
-            self.site.network.framing,
-            asked.selector,
-            lanes=asked.lanes,
-            tail=asked.tail,
-        )
+        wish = wish_of(self.site, self.state, asked, CONTROLLER)
         answer = self.state.wished.ledger.announce(wish, asked.senders, asked.target, self.now_us)
         self._decided()
         return answer

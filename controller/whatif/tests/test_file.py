@@ -72,6 +72,16 @@ seed: 7
     assert [p.rate_bps for p in first.site.schedules["los-alamos-pop"]] == [10**9]
 
 
+def test_what_an_announcement_says_beside_its_size_is_announced_too():
+    stores = {"arch": {"drains": "1 Gbit/s", "holds": "1 GB"}}
+    item = ITEM | {"from": "base20", "lanes": 2, "connects": "receiver", "session": "2.5 s", "deadline": "1 h"}
+    said = {"workload": [item | {"deadline_for": "stored"}], "network": "two-lanes.yaml", "delays": {"meters": "90 ms"}}
+    scenario = read(stores=stores, **said).variants[0].supposed
+    asked = scenario.items[0].announced("a")
+    assert (asked.lanes, asked.is_called, asked.session_us, asked.is_stored_by) == (2, True, 2_500_000, True)
+    assert (scenario.delays.meters_us, scenario.delays.queues_us) == (90_000, 3_500)
+
+
 def test_what_is_left_to_nobody_is_run_once_however_many_runs_are_asked_for():
     assert read(runs=20).runs == 1
 
@@ -124,6 +134,9 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ),
         ({"workload": [ITEM | {"lanes": 2}]}, "workload[0]: lanes: base20 has one interface"),
         ({"workload": [ITEM | {"lanes": 2, "bytes": None, "rate": "1 Mbit/s", "for": "1 h"}]}, "over one path"),
+        ({"workload": [ITEM | {"connects": "receiver"}]}, "workload[0]: connects: is for lanes"),
+        ({"workload": [ITEM | {"deadline_for": "stored"}]}, "deadline_for: nobody knows what arch stores"),
+        ({"workload": [ITEM | {"session": "1 s", "bytes": None, "rate": "1 Mbit/s", "for": "1 h"}]}, "not of what is"),
         ({"workload": BASE["workload"] * 2}, 'workload[1].name: there is already a "image"'),
     ],
 )
