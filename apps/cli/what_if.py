@@ -46,7 +46,11 @@ def what_if(
     seed: Annotated[int | None, typer.Option(min=0, help="Of what is drawn; the scenario's if absent.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the use of circuits over time.")] = None,
     keep: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep each run in this file; what it has is not run again.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep each whole run in this file; what it has is not run again, one that was stopped is.",
+        ),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -226,10 +230,9 @@ def _show(results: "Sequence[VariantResult]", runs: int, seed: int) -> None:
 def _show_rest(result: "VariantResult") -> None:
     from rich.markup import escape
 
-    from controller.whatif.summary import strangers_us
+    from controller.whatif.summary import broken, strangers_us
 
-    found = result.broken
-    for one in found[:SHOWN_BROKEN]:
+    for one in broken(result.runs, SHOWN_BROKEN):
         if one["refused"]:
             said = f"refused {one['begun']}"
         elif one["lacked_us"]:
@@ -237,7 +240,7 @@ def _show_rest(result: "VariantResult") -> None:
         else:
             said = f"promised by {one['promised']}, done {one['done'] or 'not at all'}"
         printed.show(escape(f"{one['item']} {one['name'] or one['number'] + 1}: {said}: {one['why']}"))
-    if len(found) > SHOWN_BROKEN:
-        typer.echo(f"... and {len(found) - SHOWN_BROKEN} more: --json")
+    if result.broken_count > SHOWN_BROKEN:
+        typer.echo(f"... and {result.broken_count - SHOWN_BROKEN} more: --json")
     for name, (least_us, most_us) in strangers_us(result.variant.supposed).items():
         typer.echo(f"{name}: not held by the plan, {shown_us(least_us)} to {shown_us(most_us)}")

@@ -13,7 +13,7 @@ from controller.whatif.live import continuing, horizon_us
 from controller.whatif.outcomes import RunOutcome
 from controller.whatif.results import plain, run_of
 from controller.whatif.simulation import Simulation
-from controller.whatif.summary import ItemSummary, broken, strangers_us, summary_of
+from controller.whatif.summary import ItemSummary, broken, broken_count, strangers_us, summary_of
 from controller.whatif.supposed import CircuitDeath
 from topology import __version__
 from topology.network_text import section_of
@@ -35,9 +35,9 @@ class VariantResult:
         return summary_of(self.runs, self.variant.within_us)
 
     @property
-    def broken(self) -> list[dict[str, Any]]:
-        """The promises that break, and what was refused."""
-        return broken(self.runs)
+    def broken_count(self) -> int:
+        """How many promises break, with what was refused."""
+        return broken_count(self.runs)
 
 
 def going_on(live: LiveSite, at_us: int | None, until_us: int | None) -> ScenarioFile:
@@ -156,7 +156,8 @@ def _variant_json(result: VariantResult) -> dict[str, Any]:
             | {"done_by": None if row.done_by_us is None else shown_time(row.done_by_us)}
             for row in result.rows
         ],
-        "broken": result.broken,
+        "broken_count": result.broken_count,
+        "broken": broken(result.runs),
         "others": {name: list(span) for name, span in strangers_us(supposed).items()},
         "deaths": [
             {"seed": run.seed, "circuit": circuit, "times": times, "down_us": down_us}

@@ -1,7 +1,8 @@
 """What the runs of a variant show together: a row for each item of the workload, and the promises that break. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from controller.whatif.outcomes import RunOutcome, TransferOutcome
@@ -12,7 +13,7 @@ from topology.protocol import FlowClass
 from topology.units import shown_time
 from topology.wire import Layer, converted_bps
 
-MOST_BROKEN = 1_000  # of one variant are kept
+MOST_BROKEN = 100_000  # of one variant are told: some 30 MB of JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +102,36 @@ def is_over(one: TransferOutcome, within_us: int, until_us: int) -> bool:
     return took_us > within_us
 
 
-def broken(runs: Iterable[RunOutcome]) -> list[dict[str, Any]]:
-    """Return the promises that break and what was refused, as JSON has them, in the order of the runs."""
-    found: list[dict[str, Any]] = []
-    for run in runs:
-        for one in run.transfers:
-            if (one.is_late(run.until_us) or one.is_refused) and len(found) < MOST_BROKEN:
-                found.append(
-                    {
-                        "seed": run.seed,
-                        "item": one.item,
-                        "number": one.number,
-                        "name": one.called or None,
-                        "begun": shown_time(one.begun_us),
-                        "promised": None if one.promised_us is None else shown_time(one.promised_us),
-                        "done": None if one.done_us is None else shown_time(one.done_us),
-                        "lacked_us": one.lacked_us,
-                        "refused": one.is_refused,
-                        "why": one.why,
-                    }
-                )
-    return found
+def broken(runs: Iterable[RunOutcome], most: int = MOST_BROKEN) -> list[dict[str, Any]]:
+    """Return the promises that break and what was refused, as JSON has them, in the order of the runs.
+
+    Of more than :data:`MOST_BROKEN` the first; :func:`broken_count` has them all.
+    """
+    return [_broken(seed, one) for seed, one in islice(_all_broken(runs), most)]
+
+
+def broken_count(runs: Iterable[RunOutcome]) -> int:
+    """Return how many promises break, with what was refused."""
+    return sum(1 for _ in _all_broken(runs))
+
+
+def _all_broken(runs: Iterable[RunOutcome]) -> Iterator[tuple[int, TransferOutcome]]:
+    return ((r.seed, one) for r in runs for one in r.transfers if one.is_late(r.until_us) or one.is_refused)
+
+
+def _broken(seed: int, one: TransferOutcome) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "item": one.item,
+        "number": one.number,
+        "name": one.called or None,
+        "begun": shown_time(one.begun_us),
+        "promised": None if one.promised_us is None else shown_time(one.promised_us),
+        "done": None if one.done_us is None else shown_time(one.done_us),
+        "lacked_us": one.lacked_us,
+        "refused": one.is_refused,
+        "why": one.why,
+    }
 
 
 def strangers_us(supposed: WhatIf) -> dict[str, tuple[int, int]]:

@@ -59,6 +59,17 @@ def test_what_has_no_time_is_refused_and_ends_with_3(said):
     assert "image 1: refused 2026-12-01T00:00:00Z" in out
 
 
+def test_what_is_not_shown_is_counted_and_in_the_json(said):
+    refused = {**SCENARIO["workload"][0], "deadline": "1 s", "every": "100 ms"}
+    out, _, code = said(workload=[refused])
+    assert code == 3
+    assert "image 20: refused" in out
+    assert "image 21: refused" not in out
+    assert "... and 1180 more: --json" in out
+    (variant,) = json.loads(said("--json", workload=[refused])[0])["variants"]
+    assert len(variant["broken"]) == variant["broken_count"] == 1_200
+
+
 def test_each_circuit_is_tried_in_turn_and_each_combination_of_what_varies(said):
     out, _, _ = said("--json", "--kill", "all", vary={"image.bytes": ["1 MB", "2 MB"]})
     variants = [variant["variant"] for variant in json.loads(out)["variants"]]

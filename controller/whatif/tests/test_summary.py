@@ -10,7 +10,7 @@ from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
 from controller.whatif.response import Unheld, takes_us
 from controller.whatif.results import plain, run_of
 from controller.whatif.simulation import Simulation
-from controller.whatif.summary import broken, strangers_us, summary_of
+from controller.whatif.summary import MOST_BROKEN, broken, broken_count, strangers_us, summary_of
 from controller.whatif.supposed import Stranger
 from controller.whatif.tests.supposing import T0, S, image, supposed
 
@@ -47,6 +47,13 @@ def test_what_was_refused_or_never_came_is_over_its_time():
 def test_promises_that_break_are_told_with_their_reason():
     (one,) = broken([run(outcome(0, 2), outcome(1, 12, why="north down"))])
     assert (one["number"], one["why"], one["refused"]) == (1, "north down", False)
+
+
+def test_more_than_a_thousand_broken_promises_are_all_told_and_those_beyond_the_most_are_counted():
+    runs = [run(*(outcome(number, 12) for number in range(1_014)), outcome(2_000, 2))]
+    assert [one["number"] for one in broken(runs)] == list(range(1_014))
+    assert MOST_BROKEN > 1_014
+    assert (len(broken(runs, 20)), broken_count(runs)) == (20, 1_014)
 
 
 def test_a_run_is_the_same_after_it_was_written_down_as_json():
