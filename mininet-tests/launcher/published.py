@@ -37,7 +37,7 @@ def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any]
 
 def record(report: dict[str, Any], commit: str, date: str, arguments: list[str]) -> dict[str, Any]:
     """Return what is published of a report. Pure."""
-    figures = {key: value for key, value in report.items() if key not in SHARED}
+    figures = {key: value for key, value in report.items() if key not in {*SHARED, "commit"}}
     return {
         "commit": report.get("commit", commit),  # a report of what was measured at several times says which
         "date": date,
