@@ -1,7 +1,8 @@
 """A scenario run to its end: events on a virtual clock, between which every rate is constant. Pure.
 
 Nothing is stepped through time: a run costs by its events. Two that fall together are worked off in the order in which
-they were foreseen, so that a run is the same each time, whatever order a dictionary has.
+they were foreseen, items of the workload by their names, so that a run is the same each time, in whatever order its
+parts were said.
 """
 
 import heapq
@@ -65,7 +66,7 @@ class Simulation:
         self._dead = dict.fromkeys(sorted(supposed.begun.down), 1)  # how many deaths a circuit is under
         self._deaths: dict[str, tuple[int, int]] = {}
         self._uses_bps: dict[str, int] = {}
-        self._stale = True
+        self._stale, self._went_again = True, False  # the latter: what has begun last went as it did before
         self._ends_us: int | None = None
         self._ticks_us: int | None = None
         slice_us = -(-(supposed.until_us - supposed.from_us) // SLICES)
@@ -80,10 +81,10 @@ class Simulation:
             self._sendings[flow.name] = self._standing[flow.name] = one
         for known in continued(supposed.begun, self.virtual.left_bytes(), self._network):
             self._foresee(known.begun_us, partial(self._goes_on_with, known))
-        for item in supposed.items:
+        for item in sorted(supposed.items, key=lambda item: item.name):  # who asks first of two at one instant
             self._foresee_next(item, 0, self.now_us)
         drawn = drawn_deaths(supposed.random_deaths, supposed.from_us, supposed.until_us, self.seed)
-        for death in sorted((*supposed.deaths, *drawn), key=lambda d: (d.at_us, d.circuit)):
+        for death in sorted((*supposed.deaths, *drawn), key=lambda d: (d.at_us, d.circuit, d.down_for_us)):
             self._foresee(death.at_us, partial(self._dies, death))
 
     # Events.
@@ -102,14 +103,18 @@ class Simulation:
             tick_us = never_us if self._ticks_us is None else max(self.now_us, self._ticks_us)
             if min(event_us, tick_us) >= never_us:
                 break
+            self._went_again, is_alone = False, True
             if tick_us < event_us:
                 self._go_on(tick_us)
                 self._tick()
             else:
                 self._go_on(event_us)
+                self._work(*heapq.heappop(self._events)[1:])
                 while self._events and self._events[0][0] == event_us:
                     self._work(*heapq.heappop(self._events)[1:])
-            self._follow()
+                    is_alone = False
+            if self._stale or not (self._went_again and is_alone):  # else all is as it was before
+                self._follow()
             if self.tell is not None and self._worked % 256 == 0:
                 self.tell(self.now_us)
         self._go_on(self.supposed.until_us)
@@ -250,8 +255,8 @@ class Simulation:
         sendings = []
         for flow, size_bytes in zip(answer.flows, answer.sizes_bytes, strict=True):
             waits_us = item.session_us + item.opening.round_trips * self._network.path_rtt_us(flow.path)
-            part, way = size_bytes * 8 * US, flow.path
-            one = Sending(flow.name, flow.machine, flow.target, part, item.mover, item.file_bytes, name, path=way)
+            part = size_bytes * 8 * US
+            one = Sending(flow.name, flow.machine, flow.target, part, item.mover, item.file_bytes, name, path=flow.path)
             sendings.append(one)
             self._foresee(self.now_us + waits_us, partial(self._opens, one))
         self._transfers[name] = Underway(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
@@ -318,6 +323,7 @@ class Simulation:
         course.add_to(self._use, list(self._standing.values()), self.now_us)
         self._outcomes += [(one.begun_us, one.item, one) for one in course.shifted(self.now_us, number)]
         self._worked += course.events
+        self._went_again = True
         self._looked_us = self.now_us = self.virtual.now_us = end_us
         return True
 
