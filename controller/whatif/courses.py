@@ -23,6 +23,7 @@ class Course:
         lasts_us: how long that was.
         outcomes: of the transfers in it.
         pieces: what circuits carried.
+        bit_us: by direction, what that comes to, wire bits x 1,000,000.
         standing: by standing flow, the bits x 1,000,000 it sent, and since when its last rate holds; None for before.
         events: how many were worked off.
     """
@@ -30,6 +31,7 @@ class Course:
     lasts_us: int
     outcomes: tuple[TransferOutcome, ...]
     pieces: tuple[Piece, ...]
+    bit_us: dict[str, int]
     standing: tuple[tuple[int, int | None], ...]
     events: int
 
@@ -48,8 +50,9 @@ class Course:
 
     def add_to(self, use: CircuitUse, standing: list[Sending], begun_us: int) -> None:
         """Add what circuits carried in it, and what the standing flows sent, at another time."""
-        for start_us, end_us, rates_bps in self.pieces:
-            use.add(rates_bps, begun_us + start_us, begun_us + end_us)
+        if not use.add_sums(self.bit_us, begun_us, begun_us + self.lasts_us):
+            for start_us, end_us, rates_bps in self.pieces:
+                use.add(rates_bps, begun_us + start_us, begun_us + end_us)
         for one, (sent, since_us) in zip(standing, self.standing, strict=True):
             one.sent += sent
             if since_us is not None:
@@ -123,11 +126,15 @@ class Recording:
             for one in outcomes
         )
         pieces = tuple((start_us - begun_us, end_us - begun_us, bps) for start_us, end_us, bps in self.pieces)
+        sums: dict[str, int] = {}
+        for start_us, end_us, rates_bps in pieces:
+            for name, rate_bps in rates_bps.items():
+                sums[name] = sums.get(name, 0) + rate_bps * (end_us - start_us)
         sent = tuple(
             (one.sent - before, one.since_us - begun_us if one.since_us >= begun_us else None)
             for one, before in zip(standing, self.sent, strict=True)
         )
-        return Course(now_us - begun_us, relative, pieces, sent, worked - self.worked)
+        return Course(now_us - begun_us, relative, pieces, sums, sent, worked - self.worked)
 
 
 class Courses:

@@ -1,5 +1,6 @@
 """What came of it: each transfer, each reservation, and how much each circuit carried. Pure values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -69,6 +70,15 @@ class CircuitUse:
                 if rate_bps:
                     self.bit_us[name][number] += rate_bps * (until_us - at_us)
             at_us = until_us
+
+    def add_sums(self, bit_us: Mapping[str, int], start_us: int, end_us: int) -> bool:
+        """Add what an interval came to, and say so; not if it is of more than one slice."""
+        number = (start_us - self.from_us) // self.slice_us
+        if end_us > self.from_us + (number + 1) * self.slice_us:
+            return False
+        for name, sum_bit_us in bit_us.items():
+            self.bit_us[name][number] += sum_bit_us
+        return True
 
 
 @dataclass(frozen=True, slots=True)
