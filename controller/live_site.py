@@ -1,6 +1,6 @@
 """The site as it is at a moment, whole: what a what-if goes on from. Its JSON is for the same version alone. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from controller.plan.purchases import Period
 from controller.plan.reservations import Reservation
 from controller.site import Site, flow_between
 from controller.state.installed import StepDone
+from controller.state.reported import KnownStore
 from controller.state.setup_time import latest
 from controller.state.value import SiteState
 from topology.network_file import network_of
@@ -52,6 +53,8 @@ class LiveSite:
         unlike: in words, what is otherwise than a what-if takes it to be.
         reservations: those that have not ended.
         announcements: likewise, each as the database's text.
+        stores: by host, by name, where it puts what it receives; times from the moment.
+        holds: whether flows are held to what their receivers take.
         steps: the latest steps of switches and hosts, by which a promise counts how long they take.
     """
 
@@ -68,6 +71,8 @@ class LiveSite:
     reservations: tuple[Reservation, ...]
     announcements: tuple[str, ...]
     measured_us: dict[str, int] = field(default_factory=dict)
+    stores: dict[str, dict[str, KnownStore]] = field(default_factory=dict)
+    holds: bool = True
     steps: tuple[StepDone, ...] = ()
 
     def site(self) -> Site:
@@ -92,6 +97,7 @@ class LiveSite:
             self.lease_ms,
             schedules=self.schedules,
             return_after_us=self.return_after_us,
+            hold_to_receivers=self.holds,
         )
 
     def promises(self) -> tuple[Announcement, ...]:
@@ -160,8 +166,22 @@ def live_site(site: Site, state: SiteState, promises: KnownPromises, now: Instan
         tuple(replace(r, key="", fingerprint="") for r in promises.reservations if r.state not in ENDED),
         tuple(announcement_text(replace(a, key="", fingerprint="")) for a in promises.announcements),
         dict(site.network.measured_us),
+        dict(_stores(state, now.elapsed_us)),
+        site.hold_to_receivers,
         latest(state.installed.steps),
     )
+
+
+def _stores(state: SiteState, elapsed_us: int) -> Iterator[tuple[str, dict[str, KnownStore]]]:
+    """Yield what each host has told of its stores, as a clock has it that begins at this moment."""
+    for host, known in sorted(state.reported.hosts.items()):
+        found = {}
+        for name, one in known.stores.items():
+            changed_us = None if one.intake.changed_us is None else one.intake.changed_us - elapsed_us
+            intake = replace(one.intake, since_us=one.intake.since_us - elapsed_us, changed_us=changed_us)
+            found[name] = KnownStore(one.told, intake)
+        if found:
+            yield host, found
 
 
 def _unlike(site: Site, state: SiteState, down: Iterable[str]) -> Iterable[str]:

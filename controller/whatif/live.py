@@ -32,7 +32,7 @@ def continuing(live: LiveSite, until_us: int) -> WhatIf:
     Raises:
         ValueError: it is no site that this version knows.
     """
-    begun = Begun(live.reservations, live.promises(), frozenset(live.down), live.steps)
+    begun = Begun(live.reservations, live.promises(), frozenset(live.down), live.steps, live.stores)
     return WhatIf(live.site(), live.at_us, until_us, (), begun=begun)
 
 

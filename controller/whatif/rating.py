@@ -52,7 +52,7 @@ class Rating:
         rates = {name: bps for name, (bps, _) in by_plan.items()}
         if overloaded(rates, ways, self._payload_bps):
             rates = filled(rates, ways, self._payload_bps)
-        rates = self._receivers.limited(rates, {one.flow: one.target for one in active if one.flow in rates})
+        rates = self._receivers.limited(rates, {name: entry.flow for name, entry in entries.items()})
         loads: dict[Hop, int] = {}
         for name, payload_bps in rates.items():
             if payload_bps:

@@ -65,6 +65,13 @@ class Sending:
         """After how long nothing is left to send at this rate; None for never."""
         return None if self.left is None or not self.rate_bps else -(-self.left // self.rate_bps)
 
+    def confirmed_bytes(self, now_us: int, rtt_us: int) -> int:
+        """Return how much of it its host knows to have arrived: not what has left within the last round trip."""
+        if self.confirmed_us is not None and self.confirmed_us <= now_us:
+            return (self.sent - self.lost) // (8 * US)
+        flying = self.rate_bps * max(0, min(rtt_us, now_us - self.since_us))
+        return max(0, self.sent - self.lost - flying) // (8 * US)
+
     def loses(self, now_us: int, delay_us: int) -> None:
         """Take back what has left within the one-way delay before a circuit on its way died."""
         end_us = now_us if self.ended_us is None else self.ended_us

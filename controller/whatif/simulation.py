@@ -20,9 +20,10 @@ from controller.whatif.deaths import drawn_deaths
 from controller.whatif.movers import Mover
 from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
 from controller.whatif.rating import Rating
-from controller.whatif.receivers import Receivers
+from controller.whatif.receivers import Receivers, with_said
 from controller.whatif.sendings import US, Sending, delay_to_us, reserved_payload_bps
 from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
+from controller.whatif.tellings import Tellings
 from controller.whatif.underway import Underway
 from controller.whatif.virtual_site import VirtualSite
 from topology.network import Hop
@@ -55,7 +56,8 @@ class Simulation:
         supposed = self.supposed
         self._network = supposed.site.network
         self.now_us = supposed.from_us
-        self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays, supposed.begun)
+        begun = with_said(supposed.begun, supposed.stores, self._network)
+        self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays, begun)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._foreseen = 0
         self._worked = 0
@@ -72,7 +74,8 @@ class Simulation:
         slice_us = -(-(supposed.until_us - supposed.from_us) // SLICES)
         self._circuit_hops = dict.fromkeys(Hop(tail, head) for tail, head, _ in self._network.circuit_links)
         self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in self._circuit_hops})
-        self._receivers = Receivers(supposed.stores)
+        self._receivers = Receivers(self._network, begun.stores)
+        self._tellings = Tellings(self.virtual, self._receivers, self._transfers, self._foresee)
         self._rating = Rating(self._network, self._receivers)
         self._courses = Courses()
         self._standing: dict[FlowId, Sending] = {}
@@ -181,12 +184,12 @@ class Simulation:
         self._uses_bps = {str(hop): bps for hop, bps in loads.items() if hop in self._circuit_hops}
         if self.observe is not None:
             self.observe(self.now_us, loads)
-        ends_us = [in_us for one in active if (in_us := one.ends_in_us) is not None]
-        next_us = self._receivers.changes_in_us
-        first_us = min([*ends_us, *([next_us] if next_us is not None else [])], default=None)
+        ends_us = (self._receivers.changes_in_us, *(one.ends_in_us for one in active))
+        first_us = min((in_us for in_us in ends_us if in_us is not None), default=None)
         if first_us is not None and self._ends_us != self.now_us + first_us:
             self._ends_us = self.now_us + first_us
             self._foresee(self._ends_us, self._look_at_ends)
+        self._tellings.begin()
 
     def _look_at_ends(self) -> None:
         """Let those that have nothing left step down and be confirmed."""
@@ -297,9 +300,6 @@ class Simulation:
             self._sendings.pop(one.flow, None)
         self.virtual.release(known.name)
         self._stale = True
-        self._keep(known, done_us)
-
-    def _keep(self, known: Underway, done_us: int | None) -> None:
         self._outcomes.append((known.begun_us, known.item.name, known.outcome(done_us, self.supposed.until_us)))
 
     # Courses that come again.
@@ -307,7 +307,7 @@ class Simulation:
     def _quiet_start(self, item: WorkItem) -> QuietStart | None:
         """Return all that the course of an item follows from where all is quiet; None where it is not."""
         plan = self.virtual.quiet_plan
-        if plan is None or self._transfers or self.supposed.stores or self.observe is not None:
+        if plan is None or self._transfers or self._receivers.stores or self.observe is not None:
             return None
         return QuietStart(item, frozenset(self._dead), plan)
 
@@ -393,7 +393,7 @@ class Simulation:
 
     def _outcome(self) -> RunOutcome:
         for known in tuple(self._transfers.values()):
-            self._keep(known, None)
+            self._outcomes.append((known.begun_us, known.item.name, known.outcome(None, self.supposed.until_us)))
         outcomes = tuple(outcome for _, _, outcome in sorted(self._outcomes, key=lambda o: (*o[:2], o[2].number)))
         standing = {str(name): one.sent // (8 * US) for name, one in self._standing.items()}
         return RunOutcome(self.seed, self.supposed.until_us, outcomes, self._use, self._deaths, standing, self._worked)

@@ -28,6 +28,7 @@ from controller.state.installed import Installed, StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
 from controller.state.moment import Moment
+from controller.state.receivers import Senders, news, stores_after
 from controller.state.reported import Hosts, HostState
 from controller.state.value import SiteState, first_state, with_lines_noted
 from controller.whatif.awaited import Awaited, Delays, Wait
@@ -35,6 +36,7 @@ from controller.whatif.begun import NOTHING_BEGUN, Begun
 from controller.wishes import wish_of
 from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
+from topology.telemetry import EntryTelemetry, StoreTelemetry, Telemetry
 
 TERM = 1  # the controller's first
 MOST_PLANS = 1_000  # that are remembered: a long run with ever other promises must not fill the memory
@@ -68,7 +70,8 @@ class VirtualSite:
         self._looks_us: set[int] = set()
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
         state = first_state(self.site, self._instant, TERM)
-        hosts = {name: HostState(connected=True) for name in state.reported.hosts}
+        stores = self.begun.stores
+        hosts = {n: HostState(connected=True, stores=stores.get(n, {})) for n in state.reported.hosts}
         state = self._going_on(state, hosts)
         plan = self._planned(self._demand(state), state.desired.plan.epoch)
         for name, known in hosts.items():
@@ -170,6 +173,25 @@ class VirtualSite:
         if not more:
             self.held[host] = tuple(e.stepped_down() if e.flow.name == name else e for e in self.held[host])
         self._replan()
+
+    def delivered(self, flow: FlowId, payload_bytes: int, since_us: int) -> None:
+        """Take in how much of an announced flow has arrived, as its host has counted since a time."""
+        seen = EntryTelemetry(flow, 1, 1, payload_bytes, 0, 0, 0, counted_since_ns=since_us * 1000)
+        if self.state.wished.ledger.ended.counted(seen, self.now_us, is_last=False):
+            self._replan()
+
+    def told(self, host: str, stores: tuple[StoreTelemetry, ...]) -> None:
+        """Take in what a host's stores have taken in a second; the plan follows if that says another rate."""
+        known = self.state.reported.hosts.get(host)
+        if known is None:  # of a site that is not ours nobody tells
+            return
+        senders = Senders(self.site.network, tuple(e for e in self.plan.entries if e.flow.target == host))
+        told = Telemetry(known.sent_epoch, 0, (), stores=stores)
+        after = stores_after(host, known.stores, told, senders, self._instant.elapsed_us)
+        before, now = ({name: one.intake for name, one in of.items()} for of in (known.stores, after))
+        self._put_host(host, known._replace(stores={**known.stores, **after}))
+        if any(news({name: before[name] for name in now if name in before}, now)):
+            self._replan()
 
     def line(self, circuit: str, *, is_live: bool) -> None:
         """Take in that the ports at a circuit's ends are dead, or live again."""
