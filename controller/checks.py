@@ -172,7 +172,7 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
     if asked.lanes > 1:
-        check_lanes(site.network, asked.senders)
+        check_lanes(site.network, asked.senders, asked.target)
     check_connects(site.network, asked.target, asked.lanes, is_called=asked.is_called)
 
 
@@ -188,8 +188,8 @@ def check_connects(network: Network, target: str, lanes: int, *, is_called: bool
         raise NotAllowed("connects", f"{target} has no agent that could deal its connections to lanes")
 
 
-def check_lanes(network: Network, senders: tuple[str, ...]) -> None:
-    """Refuse lanes of several hosts, or of a host that has one interface: a lane is told by the sender's address."""
+def check_lanes(network: Network, senders: tuple[str, ...], target: str) -> None:
+    """Refuse lanes of several hosts, or of one without two interfaces for them: the sender's address tells them."""
     if len(senders) > 1:
         raise NotAllowed("lanes", f"need one sending host, got {len(senders)}: announce each by itself")
     machine = network.machine(senders[0])
@@ -197,4 +197,7 @@ def check_lanes(network: Network, senders: tuple[str, ...]) -> None:
         why = (
             f"{machine} has one interface in {network.name}, and each lane goes by one of its own: see docs/network.md"
         )
+        raise NotAllowed("lanes", why)
+    if len(network.lane_interfaces(senders[0], target)) < 2:
+        why = f"no two interfaces of {machine} have a family of IP in common that {target} has too: see docs/network.md"
         raise NotAllowed("lanes", why)

@@ -134,6 +134,20 @@ class Network:
         """Return a host and its further interfaces, in the file's order; none if there is no such host."""
         return self._of_machine.get(machine, ())
 
+    def lane_interfaces(self, sender: str, target: str) -> tuple[Host, ...]:
+        """Return the interfaces that lanes to a host may leave by, the asked one first.
+
+        They and the host have a family of IP in common, for a program's connections are dealt to what it calls.
+
+        Raises:
+            UnknownNode: no host has one of these names.
+        """
+        first, found, shared = self.host(sender), list[Host](), families(self.host(target).prefixes)
+        for interface in (first, *(one for one in self.interfaces_of(first.machine) if one != first)):
+            if own := shared & families(interface.prefixes):
+                found, shared = [*found, interface], own
+        return tuple(found)
+
     def links(self) -> Iterator[tuple[str, str, Link]]:
         """Yield (from, to, link) for every direction."""
         yield from self.graph.edges(data="link")

@@ -80,10 +80,9 @@ def routes(
 def _lanes(network: Network, named: tuple[str, FlowClass], ends: TransferEnds, gone: frozenset[str]) -> Iterator[Route]:
     """Yield a route from each interface of the sender, the asked one first, by circuits that no other lane uses."""
     (sender,) = ends.senders
-    others = (host.name for host in network.interfaces_of(network.machine(sender)) if host.name != sender)
     left, used = ends.lanes, gone
-    for interface in (sender, *others):
-        path = way_round(network, interface, ends.target, used)
+    for interface in network.lane_interfaces(sender, ends.target):
+        path = way_round(network, interface.name, ends.target, used)
         crossed = () if path is None else network.circuits_along(path)
         if path is not None and crossed and left:
             yield route_along(network, named, [path])

@@ -274,7 +274,7 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
 def _check_announced(section: ItemSection, senders: tuple[str, ...], network: Network, problems: Problems) -> None:
     try:
         if section.lanes > 1:
-            check_lanes(network, senders)
+            check_lanes(network, senders, section.target)
         check_connects(network, section.target, section.lanes, is_called=section.connects == "receiver")
     except NotAllowed as error:
         problems.add(error)

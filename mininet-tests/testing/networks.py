@@ -9,6 +9,7 @@ from typing import Any
 
 from topology.network import Hop, Host, Link, Network, Switch
 from topology.network_file import network_of
+from topology.network_text import section_of
 from topology.problems import Problems
 from topology.relinking import relinked
 from topology.wire import Framing
@@ -91,6 +92,25 @@ def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_
 def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
     """Return the path with two circuits for a host with two interfaces, with the rate of ``north``."""
     return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (1, 1), 1500)
+
+
+def two_lanes_of(*families: int, eth1: tuple[int, ...] = ()) -> Network:
+    """Return the path with two circuits, whose hosts have addresses of IPv4, IPv6 or both: 4, 6.
+
+    Args:
+        families: of all interfaces.
+        eth1: of the sender's second one, if it has others; hosts with one interface have both then.
+    """
+    of_interface = {"eth0": families, "eth1": eth1 or families}
+    section = section_of(loaded(FILES["two-lanes"]))
+    for number, site in enumerate(section["sites"].values(), start=1):
+        for host in site["hosts"].values():
+            for name, interface in host.get("interfaces", {"": host}).items():
+                known = interface.pop("addresses", None) or [interface.pop("address")]
+                of_family = {4: known, 6: [f"2001:db8:{number}::{address.rpartition('.')[2]}" for address in known]}
+                its = of_interface.get(name, dict.fromkeys((*families, *eth1)))
+                interface["addresses"] = [address for family in its for address in of_family[family]]
+    return described(section)
 
 
 def four_lanes(rate_bps: int = 1_000_000_000) -> Network:

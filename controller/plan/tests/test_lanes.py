@@ -16,7 +16,7 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import need, of_circuit
 from controller.plan.volume import Volume, earliest_finish, lowest_constant_rate
-from mininet_tests.testing.networks import FILES, loaded
+from mininet_tests.testing.networks import FILES, loaded, two_lanes_of
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, converted_bps
 
@@ -153,6 +153,32 @@ def test_one_promise_is_over_both_circuits_and_sooner_than_over_one():
     ends = [lane.rates[-1].end_us for lane in both.lanes]
     tails = [2 * NETWORK.path_rtt_us(flow.path) for flow in both.flows]
     assert [end + tail for end, tail in zip(ends, tails, strict=True)] == [both.promised_us] * 2
+
+
+@pytest.mark.parametrize("families", [(6,), (4, 6)], ids=["ipv6", "both"])
+def test_lanes_of_ipv6_end_at_one_instant_by_the_formula_over_what_its_packets_carry(families):
+    network = two_lanes_of(*families)
+    framing = network.framing_between(["base20"], "arch")
+    assert framing.mss_bytes == NETWORK.framing.mss_bytes - 20
+    asked = Wish("image", FlowClass.URGENT, SIZE_BYTES, None, framing, lanes=2)
+    known = Ledger(network, DEFAULT_POLICY).announce(asked, ("base20",), "arch", NOW)
+    tails_us = [2 * network.path_rtt_us(flow.path) for flow in known.flows]
+    begins_us = [lane.rates[0].start_us for lane in known.lanes]
+    rates_bps = [converted_bps(lane.rates[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, framing) for lane in known.lanes]
+    waits = sum(bps * (at - NOW + tail) for bps, at, tail in zip(rates_bps, begins_us, tails_us, strict=True))
+    by_formula_us = NOW + (8 * SIZE_BYTES * US + waits) / sum(rates_bps)
+    assert known.promised_us == pytest.approx(by_formula_us, abs=20)
+    assert known.promised_us > promise().promised_us
+
+
+def test_lanes_of_ipv6_share_the_circuit_that_is_left_by_their_parts_of_the_whole():
+    ledger = Ledger(network := two_lanes_of(6), DEFAULT_POLICY)
+    known = ledger.announce(replace(wish(), framing=network.framing), ("base20",), "arch", NOW)
+    led = without(network, DEFAULT_POLICY, ledger.demand((), AT_US, lambda _: None), frozenset({"north"}))
+    entries = planned(2, network, DEFAULT_POLICY, led).entries
+    assert [line_of(e.flow.path) for e in entries] == ["south"] * 2
+    first, second = (lane.size_bytes for lane in known.lanes)
+    assert entries[0].frame_bps / entries[1].frame_bps == pytest.approx(first / second, rel=1e-3)
 
 
 def test_a_deadline_is_met_at_the_lowest_rate_in_proportion_to_what_is_free():
