@@ -33,10 +33,7 @@ class Rating:
     def __init__(self, network: Network, receivers: Receivers) -> None:
         self._network = network
         self._receivers = receivers
-        self._payload_bps = {
-            Hop(tail, head): converted_bps(link.rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
-            for tail, head, link in network.links()
-        }
+        self._rates_bps = {Hop(tail, head): link.rate_bps for tail, head, link in network.links()}
 
     def given(self, active: Sequence[Sending], held: Sequence[Entry], dead: frozenset[str]) -> Given:
         """Return the rates of those that have something to send.
@@ -50,13 +47,17 @@ class Rating:
         entries = {name: entry for name, (_, entry) in by_plan.items()}
         ways = {name: entry.flow.links for name, entry in entries.items()}
         rates = {name: bps for name, (bps, _) in by_plan.items()}
-        if overloaded(rates, ways, self._payload_bps):
-            rates = filled(rates, ways, self._payload_bps)
+        framings = {name: self._network.framing_of(entry.flow.path) for name, entry in entries.items()}
+        wires = {name: wire_bps(bps, framings[name]) for name, bps in rates.items()}
+        if overloaded(wires, ways, self._rates_bps):
+            for name, bps in filled(wires, ways, self._rates_bps).items():
+                if bps < wires[name]:
+                    rates[name] = converted_bps(bps, Layer.WIRE, Layer.PAYLOAD, framings[name])
         rates = self._receivers.limited(rates, {name: entry.flow for name, entry in entries.items()})
         loads: dict[Hop, int] = {}
         for name, payload_bps in rates.items():
             if payload_bps:
-                load_bps = wire_bps(payload_bps, self._network.framing_of(entries[name].flow.path))
+                load_bps = wire_bps(payload_bps, framings[name])
                 for hop in ways[name]:
                     loads[hop] = loads.get(hop, 0) + load_bps
         return Given(rates, entries, loads)

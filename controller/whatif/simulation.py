@@ -282,7 +282,7 @@ class Simulation:
         of, sender = f"{name}#{number}", item.senders[0]
         one = Sending(flow_id(of, sender), sender, item.target, None, item.mover, item.file_bytes)
         one.since_us, one.path = self.now_us, answer.path
-        entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing)
+        entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing_of(answer.path))
         known = Underway(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps, reservation_id=of)
         self._sendings[one.flow] = one
         self._transfers[name] = known

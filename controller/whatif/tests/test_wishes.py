@@ -13,8 +13,10 @@ from controller.checks import AnnouncementRequest, check_announcement
 from controller.errors import HeadwayError
 from controller.live_site import live_site_json, live_site_of
 from controller.plan.announcements import Announcement
+from controller.plan.keys import FlowId
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.transitions import Stage
+from controller.site import flow_between
 from controller.state.installed import StepDone
 from controller.tests.fakes import FakeSite
 from controller.whatif.live import continuing
@@ -153,6 +155,19 @@ def test_a_pair_without_ipv6_is_promised_by_its_own_segments():
     wish = wish_of(virtual.site, virtual.state, asked, CONTROLLER)
     assert network.framing.is_ipv6
     assert not wish.framing.is_ipv6
+
+
+def test_a_pair_without_ipv6_fills_its_circuit_with_its_own_segments():
+    network = loaded(FILES["three-sites"])
+    beside = (("database", FlowClass.PREDICTABLE, "dl-b"), ("raw", FlowClass.BACKGROUND, "dl-b"))
+    standing = tuple(flow_between(network, FlowId(name), c, (host, "pt-a")) for name, c, host in beside)
+    asked, ocean_bps = replace(image(10**9), senders=("dl-b",), target="pt-a"), []
+
+    def watch(_, loads_bps):
+        ocean_bps.extend(loads_bps[hop] for hop in loads_bps if network.link(*hop).circuit == "ocean")
+
+    Simulation(supposed(asked, of=replace(site(network, ()), standing=standing)), observe=watch).run()
+    assert 0.995 * 400e6 < max(ocean_bps) <= 400e6
 
 
 def test_switches_that_take_long_are_promised_for():
