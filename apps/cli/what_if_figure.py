@@ -10,7 +10,7 @@ US = 1_000_000
 
 
 def drawn(results: Sequence[VariantResult], path: Path) -> None:
-    """Draw what each circuit carries, in the first run of each variant; what nothing ever crosses is left out.
+    """Draw what each circuit carries, in the mean of all runs of each variant; what nothing ever crosses is left out.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
@@ -22,12 +22,12 @@ def drawn(results: Sequence[VariantResult], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    names = [name for name in results[0].runs[0].use.bit_us if any(any(r.runs[0].use.bit_us[name]) for r in results)]
+    uses = [result.use for result in results]
+    names = [name for name in uses[0].bit_us if any(any(use.bit_us[name]) for use in uses)]
     rows = max(1, len(names))
     figure, grid = plt.subplots(rows, 1, figsize=(11, 1 + 2 * rows), dpi=110, sharex=True, squeeze=False)
     for axes, name in zip(grid[:, 0], names, strict=False):
-        for result in results:
-            use = result.runs[0].use
+        for result, use in zip(results, uses, strict=True):
             starts = [datetime.fromtimestamp((use.from_us + k * use.slice_us) / US, UTC) for k in range(240)]
             rates = [bit_us / use.slice_us / 1e6 for bit_us in use.bit_us[name]]
             axes.step(starts, rates, where="post", linewidth=1, label=result.variant.name)

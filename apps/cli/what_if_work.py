@@ -10,7 +10,7 @@ from typing import Any
 from controller.live_site import LiveSite
 from controller.whatif.file import ScenarioFile, Variant
 from controller.whatif.live import continuing, horizon_us
-from controller.whatif.outcomes import RunOutcome
+from controller.whatif.outcomes import CircuitUse, RunOutcome
 from controller.whatif.results import plain, run_of
 from controller.whatif.simulation import Simulation
 from controller.whatif.summary import ItemSummary, broken, broken_count, strangers_us, summary_of
@@ -33,6 +33,14 @@ class VariantResult:
     def rows(self) -> tuple[ItemSummary, ...]:
         """A row for each item of the workload."""
         return summary_of(self.runs, self.variant.within_us)
+
+    @property
+    def use(self) -> CircuitUse:
+        """What circuits carried, in the mean of all runs."""
+        first = self.runs[0].use
+        slices = {name: zip(*(run.use.bit_us[name] for run in self.runs), strict=True) for name in first.bit_us}
+        means = {name: [sum(bit_us) // len(self.runs) for bit_us in of_name] for name, of_name in slices.items()}
+        return CircuitUse(first.from_us, first.slice_us, means)
 
     @property
     def broken_count(self) -> int:
@@ -170,7 +178,7 @@ def _variant_json(result: VariantResult) -> dict[str, Any]:
 
 
 def _use_json(result: VariantResult) -> dict[str, Any]:
-    """Return the mean rate on each direction of each circuit over time, in the first run."""
-    use = result.runs[0].use
+    """Return the mean rate on each direction of each circuit over time, in the mean of all runs."""
+    use = result.use
     rates = {name: [bit_us // use.slice_us for bit_us in slices] for name, slices in use.bit_us.items()}
     return {"from": shown_time(use.from_us), "slice_us": use.slice_us, "wire_bps": rates}

@@ -118,6 +118,19 @@ def test_what_was_run_is_kept_and_not_run_again(said, tmp_path, monkeypatch):
     assert begun == [3, 4]
 
 
+def test_the_use_of_circuits_is_the_mean_of_all_runs(said):
+    fails = {"fails": {"mtbf": "1m", "mttr": "10s"}}
+
+    def north_bps(*arguments, **more):
+        (variant,) = json.loads(said("--json", *arguments, **fails, **more)[0])["variants"]
+        return variant["use"]["wire_bps"]["ls1->north"]
+
+    first, second = north_bps("--seed", "1"), north_bps("--seed", "2")
+    assert first != second
+    both = north_bps(runs=2)
+    assert both == [pytest.approx((one + other) / 2, abs=1) for one, other in zip(first, second, strict=True)]
+
+
 def test_another_seed_draws_other_deaths_and_is_printed(said):
     fails = {"fails": {"mtbf": "1m", "mttr": "10s"}}
     one, two = (json.loads(said("--json", "--seed", seed, **fails)[0]) for seed in ("1", "2"))
