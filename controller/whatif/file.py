@@ -205,11 +205,14 @@ def _changed(network: Network, sections: Mapping[str, SupposedCircuitSection], p
     """Return the network with other circuits than its file has."""
     _check_names(sections, network, problems)
 
-    def link_of(_: Hop, link: Link) -> Link:
-        said = sections.get(link.circuit or "")
+    def link_of(hop: Hop, link: Link) -> Link:
+        """Its rate is that of the link into it, and of the one out of it; its delay is in the first."""
+        said = sections.get(link.circuit or hop.tail)
         if said is None:
             return link
         rate_bps = link.rate_bps if said.rate is None else said.rate
+        if link.circuit is None:
+            return replace(link, rate_bps=rate_bps)
         delay_us = link.delay_us if said.delay is None else said.delay
         return replace(link, rate_bps=rate_bps, delay_us=delay_us, is_bound=link.is_bound and said.delay is None)
 

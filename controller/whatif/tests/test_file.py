@@ -82,6 +82,15 @@ def test_what_an_announcement_says_beside_its_size_is_announced_too():
     assert (scenario.delays.meters_us, scenario.delays.queues_us) == (90_000, 3_500)
 
 
+@pytest.mark.parametrize("rate", ["250 Mbit/s", "750 Mbit/s"])
+def test_a_circuit_of_another_rate_has_it_from_end_to_end(rate):
+    """A faster one is not held back by the rate that its far end has in the network's file."""
+    network = read(circuits={"south": {"rate": rate}}).variants[0].supposed.site.network
+    rates = {link.rate_bps for tail, head, link in network.links() if "south" in (tail, head)}
+    assert rates == {int(rate.removesuffix(" Mbit/s")) * 10**6}
+    assert network.link("ls1", "north").rate_bps == 10**9
+
+
 def test_what_is_left_to_nobody_is_run_once_however_many_runs_are_asked_for():
     assert read(runs=20).runs == 1
 
