@@ -312,10 +312,10 @@ EXPERIMENTS = (
     Experiment(
         "what-if",
         Group.PAPER,
-        "forecasts beside the lab's figures, the paper's figure 11 and SimGrid; a week of 10,000 transfers",
+        "forecasts beside the lab's figures, figure 11 and SimGrid; a week of 10,000 transfers; years of images",
         "papers.wertz.run",
         Place.HERE,
-        1,
+        6,
     ),
     Experiment(
         "agent",

@@ -19,6 +19,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "networks"
 NAMES = (
     "chile-illinois",
     "chile-illinois-2",
+    "chile-illinois-north",
     "asc-ring",
     "two-lines",
     "three-sites",
