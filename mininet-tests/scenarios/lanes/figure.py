@@ -15,6 +15,13 @@ COLOURS = {"base20": "tab:blue", "base20.eth1": "tab:orange"}
 BIN_US = 200_000
 ALONE_US, ALONE_BYTES = 500_000, 5_000  # so much before and after it, and no more in that: a path is tried, not used
 COLUMNS = 3
+OF_THE_PAPER = {
+    "sctp, undisturbed": "Figure 8",
+    "sctp, interface dies": "Figure 9",
+    "sctp-rfc4960, interface dies": "Figure 9",
+    "mptcp, undisturbed": "For figure 10",  # which has SCTP over four paths at once: Linux's cannot
+    "curl, undisturbed": "For figure 10",
+}
 
 
 def printed(report: dict[str, Any]) -> None:
@@ -56,7 +63,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     )  # fmt: skip
     for axes, (name, one) in zip(grid.flat, seen["runs"].items(), strict=False):
         _draw(axes, one, report["runs"][name])
-        axes.set_title(name, fontsize=9)
+        axes.set_title(titled(name), fontsize=9)
         axes.set_xlabel("s since the program was started")
     for row in grid:
         row[0].set_ylabel("payload received, Mbit/s")
@@ -65,6 +72,15 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         axes.set_axis_off()
     figure.savefig(path)
     plt.close(figure)
+
+
+def titled(case: str) -> str:
+    """Return a case's title: with the figure of Wertz et al. that it is, or that it stands for.
+
+    >>> titled("sctp, undisturbed"), titled("aria2, undisturbed")
+    ('Figure 8: sctp, undisturbed', 'aria2, undisturbed')
+    """
+    return f"{OF_THE_PAPER[case]}: {case}" if case in OF_THE_PAPER else case
 
 
 def _draw(axes: Any, one: dict[str, Any], found: dict[str, Any]) -> None:
