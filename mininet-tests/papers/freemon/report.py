@@ -24,6 +24,7 @@ from mininet_tests.papers.freemon.limits import (
 from mininet_tests.papers.freemon.programs import PROGRAMS
 from mininet_tests.papers.freemon.prose import HEAD
 from mininet_tests.papers.freemon.section5 import FIGURE3_TITLE, STARTS_TITLE, Table, figure3_table, starts_table
+from mininet_tests.papers.freemon.several_circuits import section as several_circuits
 from mininet_tests.papers.freemon.summary import (
     AIMS_RTTS,
     Result,
@@ -66,6 +67,7 @@ def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
         _sensitivity(found),
         _night(numbers),
         _tools(numbers),
+        several_circuits(),
         _cost(numbers),
         _missing(numbers),
     ]
