@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from controller.plan.keys import FlowId
@@ -15,7 +16,7 @@ from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import CircuitDeath, Opening, StoreBucket, WhatIf, WorkItem
 from mininet_tests.papers.eckart.results import LINE_BPS
 from mininet_tests.testing.aims import Aim, within
-from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, described, scaled, two_lanes
+from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, described, scaled
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, converted_bps
@@ -31,11 +32,6 @@ ALONE = Policy({c: replace(p, guarantee_ppm=1, cap_ppm=PPM) for c, p in DEFAULT_
 """Of the paper's table 2, where nobody else is there: a class may have the whole circuit."""
 AT_ONCE = Delays(0, 0, 0, 0)
 """Of files to a slow disk: what is published is the rate of a file's middle, and no change of plan is in that."""
-LANES_POLICY = Policy(
-    DEFAULT_POLICY.classes
-    | {FlowClass.URGENT: replace(DEFAULT_POLICY.classes[FlowClass.URGENT], guarantee_ppm=1_000, cap_ppm=PPM)}
-)
-"""Of ``mininet-tests/run lanes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def image(size_bytes: int, senders: tuple[str, ...] = ("base20", "base21"), **mo
 def took_s(of: Site, *items: WorkItem, lasts_s: int = 60) -> float:
     """Return how long the last transfer took, seconds."""
     run = Simulation(WhatIf(of, T0, T0 + lasts_s * S, items)).run()
-    return _done_s(run.transfers[-1].took_us)
+    return done_s(run.transfers[-1].took_us)
 
 
 def lab_rows() -> list[LabRow]:
@@ -97,7 +93,7 @@ def lab_rows() -> list[LabRow]:
     rows = [LabRow(*one, HALF_RTT_S) for one in said]
     ring = ("1 TB one way round the ring, 10 Gbit/s, MTU 9000", 808.0, 1), ("1 TB both ways round it", 404.0, 2)
     rows += [LabRow(what, "computed", whole_s, terabyte_s(lanes), 0.02) for what, whole_s, lanes in ring]
-    return [*rows, *store_rows(), *lane_rows()]
+    return [*rows, *table_rows(), *store_rows()]
 
 
 def lab_shares() -> dict[str, Aim]:
@@ -175,7 +171,7 @@ def store_rows() -> Iterator[LabRow]:
     """
     rtt_s = 0.01
     of = site(chile_illinois(delay_us=round(rtt_s / 2 * S)), ALONE, standing=False)
-    for size, (m_mb, d_mbps, predicted_mbps, measured_mbps, _) in _published("receiver")["table 3"].items():
+    for size, (m_mb, d_mbps, predicted_mbps, measured_mbps, _) in published("receiver")["table 3"].items():
         if predicted_mbps is None or predicted_mbps * 1e6 > LINE_BPS:
             continue
         size_bytes = round(float(size.removesuffix(" MB")) * 1e6)
@@ -184,36 +180,37 @@ def store_rows() -> Iterator[LabRow]:
             of, T0, T0 + 60 * S, (image(size_bytes, ("base20",)),), stores={"arch": store}, delays=AT_ONCE
         )
         run = Simulation(supposed).run()
-        across_s = _done_s(run.transfers[-1].took_us) - rtt_s
+        across_s = done_s(run.transfers[-1].took_us) - rtt_s
         measured_s = size_bytes * 8 / measured_mbps / 1e6
         what = f"{size} to a store of {m_mb:.1f} MB that drains {d_mbps:.0f} Mbit/s"
         yield LabRow(what, "docs/results/receiver.json", measured_s, across_s, rtt_s / 2)
 
 
-def lane_rows() -> Iterator[LabRow]:
-    """Yield what a file over two lanes took, and its rest when a circuit died with half of it there."""
-    found, of = _published("lanes"), Site(two_lanes(), LANES_POLICY, (), 3_000)
-    half_rtt_s = 0.1  # of the slower circuit, by which the last of a rest comes
-    size_bytes, source = found["size_bytes"], "docs/results/lanes.json"
-    # what the lab measures begins with the first byte: the connection is there, its window opens a round trip later
-    whole = replace(image(size_bytes, ("base20",)), lanes=2, opening=Opening.RECEIVER)
-    took = found["took_s"]["curl, undisturbed"]
-    yield LabRow("2.688 GB over two lanes", source, took, took_s(of, whole), half_rtt_s)
-    for circuit in ("north", "south"):
-        name = f"curl, {circuit} dies"
-        there_bytes = size_bytes - found["rest_bytes"][name]
-        died_s = took_s(of, replace(whole, size_bytes=there_bytes)) - half_rtt_s
-        death = CircuitDeath(circuit, T0 + S + round(died_s * S), 100 * S)
-        run = Simulation(WhatIf(of, T0, T0 + 100 * S, (whole,), (death,))).run()
-        rest_s = _done_s(run.transfers[-1].took_us) - died_s - half_rtt_s
-        yield LabRow(f"its rest when {circuit} dies", source, found["rest_took_s"][name], rest_s, half_rtt_s)
+def table_rows() -> Iterator[LabRow]:
+    """Yield each cell without losses of docs/results.md's tables 1 and 2: an image alone at 1 Gbit/s, by round trip.
+
+    Time runs from the first write. Where the receiver connects, nothing is waited for then; where the sender connects,
+    its window opens a round trip later.
+    """
+    openings = {"reused": Opening.WARM, "receiver connects": Opening.WARM, "sender connects": Opening.RECEIVER}
+    for line in (RESULTS / "cells.jsonl").read_text().splitlines():
+        cell = json.loads(line)
+        if cell["experiment"] == "table" and not cell["loss_percent"]:
+            delay_us = max(1, cell["rtt_ms"] * 500)  # a circuit without any is no network
+            alone = site(chile_illinois(delay_us=delay_us), ALONE, standing=False)
+            part = image(cell["size_bytes"], ("base20",), opening=openings[cell["connection"]])
+            what = f"tables 1 and 2: {cell['connection']}, {cell['rtt_ms']} ms"
+            measured_s = median(run["s"] for run in cell["runs_seen"])
+            yield LabRow(what, "docs/results/cells.jsonl", measured_s, took_s(alone, part), cell["rtt_ms"] / 2_000)
 
 
-def _published(name: str) -> Any:
+def published(name: str) -> Any:
+    """Return the figures of a published report."""
     return json.loads((RESULTS / f"{name}.json").read_text())["figures"]
 
 
-def _done_s(took_us: int | None) -> float:
+def done_s(took_us: int | None) -> float:
+    """Return how long a transfer took, seconds; raises AssertionError if it was not done."""
     if took_us is None:
         raise AssertionError("the transfer was not done")
     return took_us / S

@@ -18,6 +18,7 @@ from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import WhatIf, WorkItem
 from mininet_tests.papers.wertz import pftp
 from mininet_tests.papers.wertz.lab_rows import SLICE_BYTES, T0, S, image, lab_rows, lab_shares, site
+from mininet_tests.papers.wertz.lane_rows import lane_rows, not_forecast
 from mininet_tests.papers.wertz.pftp import LANE_BPS, LANES, RTT_US, Pftp, blocks_of, mbytes_per_s
 from mininet_tests.papers.wertz.rivals import rival_aims, rival_rows
 from mininet_tests.papers.wertz.years import years
@@ -67,7 +68,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/what-if"), help="folder (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=10, help="seeds of the year; 0 for none (default: %(default)s)")
     asked = parser.parse_args()
-    rows = lab_rows()
+    rows = [*lab_rows(), *lane_rows()]
     figure11 = {width: round(mbytes_per_s(Pftp(width)), 1) for width in WIDTHS}
     fluid = {width: mbytes_per_s(Pftp(width, slow_start=False, setup=0)) for width in WIDTHS}
     began_s = time.process_time()
@@ -100,6 +101,7 @@ def main() -> None:
             "runs": sum(len(row.runs_s) for row in rivals),
             "runs_within": sum(row.runs_within for row in rivals),
         },
+        "lanes_not_forecast": not_forecast(),
         "year": years(asked.runs) if asked.runs else {},
         "week": {
             "transfers": transfers,

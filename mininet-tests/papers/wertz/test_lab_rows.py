@@ -3,8 +3,9 @@
 import pytest
 
 from mininet_tests.papers.wertz.lab_rows import LabRow, lab_rows, lab_shares
+from mininet_tests.papers.wertz.lane_rows import OPENINGS, WHY_NOT, cases, lane_rows, not_forecast
 
-ROWS = lab_rows()
+ROWS = [*lab_rows(), *lane_rows()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])
@@ -21,3 +22,13 @@ def test_shares_of_a_circuit_are_within_two_thousandths_of_what_the_lab_measured
     found = lab_shares()
     assert len(found) == 3
     assert all(aim.ok for aim in found.values()), found
+
+
+def test_each_published_program_over_lanes_has_a_forecast_or_a_reason_why_not():
+    assert {case.program for case in cases()} <= OPENINGS.keys() | WHY_NOT.keys()
+    assert {case.program for case in cases()} >= {"curl", "gridftp", "rclone", "aria2-parts", "mptcp"}
+    assert all(one["why"] for one in not_forecast().values())
+
+
+def test_every_cell_without_losses_of_both_tables_is_forecast():
+    assert sum(row.what.startswith("tables 1 and 2") for row in ROWS) == 36
