@@ -1,11 +1,10 @@
 """Hosts' agents as a pair of controllers hears them: a stream to each, the highest epoch is obeyed, leases run out.
 
-All of them are one process, behind who is measured: hosts have machines of their own.
+All of them are one process of their own: who asks the controllers waits for the interpreter with none of them.
 """
 
 import asyncio
 import contextlib
-import os
 import random
 import ssl
 import time
@@ -34,7 +33,6 @@ from topology.telemetry import Telemetry
 
 TELLS_EVERY_S = 1.0
 LOOKS_EVERY_S = 0.05
-BEHIND = 5  # steps of priority: a third of what who is measured gets, where both want all
 ANSWERS_WITHIN_S = 10.0
 
 
@@ -275,7 +273,6 @@ async def _stay(agents: Sequence[PairAgent], asked: Connection) -> None:
 
 def _be(agents: Sequence[PairAgent], asks: Connection, asked: Connection) -> None:
     asks.close()  # the end of who asks is then the end of ours
-    os.nice(BEHIND)
     asyncio.run(_stay(agents, asked))
 
 

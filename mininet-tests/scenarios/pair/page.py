@@ -19,8 +19,7 @@ TEXT = """\
 Of {count:,} rounds with each controller and PostgreSQL on a machine of its own (a network namespace), two userspace
 switches and {agents} agents, all on one machine of two cores for which {load:.1f} processes waited or worked
 meanwhile (median; at most {most:.1f}; [pair.json](results/pair.json), `mininet-tests/run pair --rounds {count}`, of
-commit {commit}). The agents are one process, which gets a third of what others get where both want a processor: hosts
-have machines of their own.
+commit {commit}):
 
 | the leader | rounds | until a request is answered, s: median | 99 of 100 | worst |
 |---|---|---|---|---|
