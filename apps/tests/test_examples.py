@@ -192,6 +192,7 @@ def test_what_would_be_is_said_as_the_document_says(tmp_path):
     scenario = (DOCS.parent / "contrib/what-if/night.yaml").read_text()
     assert yaml.safe_load(said) == yaml.safe_load(scenario)
     (tmp_path / "night.yaml").write_text(scenario)
+    (tmp_path / "whole-night.yaml").write_text((DOCS.parent / "contrib/what-if/whole-night.yaml").read_text())
     (tmp_path / "chile-illinois-2.yaml").write_text(FILES["chile-illinois-2"].read_text())
     with served(api_of(reserved_site())) as url:
         follow("what-if.md", url, tmp_path)
