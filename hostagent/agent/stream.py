@@ -236,7 +236,7 @@ class ControllerStream:
             self._ask()
 
     def _take_outbox(self) -> None:
-        while self._outbox:
+        while self._outbox and self._protocol.state is State.OPEN:  # a goodbye may have come with the last message
             self._protocol.send_text(self._outbox.popleft())
 
     def _goodbye(self) -> None:

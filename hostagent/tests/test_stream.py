@@ -1,0 +1,46 @@
+"""A stream to a controller, at its end."""
+
+import socket
+import threading
+
+import pytest
+from websockets.sync.server import serve
+
+from hostagent.agent.stream import ControllerStream, Lost
+from mininet_tests.testing.eventually import eventually
+
+SECOND_AND_GOODBYE_BYTES = 3 + 4  # as frames of a server: a letter, and a close frame with its code
+
+
+def come(sock):
+    """Return how many bytes wait to be read; they stay."""
+    try:
+        return len(sock.recv(64, socket.MSG_PEEK))
+    except BlockingIOError:
+        return 0
+
+
+@pytest.mark.timeout(30)
+def test_what_is_to_be_sent_when_a_goodbye_came_with_the_last_message_is_left_and_the_stream_is_lost():
+    goes_on = threading.Event()
+
+    def controller(connection):
+        connection.recv()
+        connection.send("1")
+        goes_on.wait(10)
+        connection.send("2")
+        connection.close()
+
+    with serve(controller, "127.0.0.1", 0, close_timeout=1) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        stream = ControllerStream(f"127.0.0.1:{server.socket.getsockname()[1]}", None)
+        stream.send(b"hello")
+        messages = stream.messages()
+        assert next(messages).data == b"1"
+        goes_on.set()
+        eventually(lambda: come(stream._sock) >= SECOND_AND_GOODBYE_BYTES, within_s=10, what="both have come")
+        assert next(messages).data == b"2"
+        stream.send(b"a report")
+        with pytest.raises(Lost):
+            next(messages)
+        server.shutdown()
