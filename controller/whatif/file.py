@@ -2,7 +2,7 @@
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -178,8 +178,7 @@ def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf |
         problems.at("workload").add("nothing is sent: say what")
     schedules = _maintenance(file.maintenance, network, problems.at("maintenance"))
     _check_circuits((event.circuit for event in file.events), network, problems.at("events"))
-    for host in file.stores.keys() - network.host_names:
-        problems.at("stores", host).add("there is no such host")
+    _check_stores(file.stores, network, problems.at("stores"))
     site = Site(
         network,
         policy,
@@ -246,8 +245,9 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         _check_announced(section, senders, network, problems)
     elif section.rate is not None and (section.session or section.deadline_for == "stored"):
         problems.add("session and deadline_for are of what is announced, not of what is reserved")
-    if section.deadline_for == "stored" and section.target not in file.stores:
-        problems.at("deadline_for").add(f"nobody knows what {section.target} stores: say stores: {section.target}")
+    if section.deadline_for == "stored" and not _is_known(section.target, file.stores, network):
+        why = f"nobody knows what {section.target} stores: say stores: {section.target}, of a host with an agent"
+        problems.at("deadline_for").add(why)
     if len(problems.found) > before:
         return None
     count, file_bytes = section.files or (1, 0)
@@ -272,6 +272,24 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         section.connects == "receiver",
         section.deadline_for == "stored",
     )
+
+
+def _check_stores(stores: Iterable[str], network: Network, problems: Problems) -> None:
+    """Refuse stores of hosts that there are not, and a second one of a host."""
+    names = dict[str, str]()
+    for name in stores:
+        if name not in network.host_names:
+            problems.at(name).add("there is no such host")
+        elif (before := names.setdefault(network.machine(name), name)) != name:
+            problems.at(name).add(f"is the host of {before}, which has a store")
+
+
+def _is_known(target: str, stores: Iterable[str], network: Network) -> bool:
+    """Return whether a host tells of a store; which host has an agent that could, the network says."""
+    if target not in network.host_names:
+        return False
+    machines = {network.machine(name) for name in stores if name in network.host_names}
+    return network.machine(target) in machines and network.host(network.machine(target)).has_agent
 
 
 def _check_announced(section: ItemSection, senders: tuple[str, ...], network: Network, problems: Problems) -> None:

@@ -76,8 +76,12 @@ class FillingStore:
         drained_bps, is_waiting = self.drained // since_us, self.waited_us >= since_us
         room_bytes = (self.holds - self.level) // (8 * US)
         self.told = replace(self.told, drained_bps=drained_bps, is_waiting=is_waiting, room_bytes=room_bytes)
-        self.drained = self.waited_us = 0
+        self.count_anew()
         return self.told
+
+    def count_anew(self) -> None:
+        """Count what is drained, and how long something waits, from now on."""
+        self.drained = self.waited_us = 0
 
 
 class Receivers:
@@ -99,6 +103,11 @@ class Receivers:
     def is_busy(self) -> bool:
         """Whether something comes to one of them, or waits there."""
         return any(one.is_busy for one in self._all())
+
+    def count_anew(self) -> None:
+        """Let all count what they drain from now on."""
+        for one in self._all():
+            one.count_anew()
 
     def go_on(self, took_us: int) -> None:
         """Take in what came for a time, and drain."""

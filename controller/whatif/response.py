@@ -12,8 +12,10 @@ goes by the time between losses, and has no response function in p alone.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 OFF = 1.6  # by which factor a prediction may be off, either way
+NORMAL_FROM = 500  # losses in the mean from which Poisson's are as good as normal; from 745 exp(-mean) is 0
 FIRST_SEGMENTS = 10  # RFC 6928
 US = 1_000_000
 
@@ -103,10 +105,14 @@ def unluckiest_loss(size_bytes: int, way: Unheld) -> float:
     >>> [round(unluckiest_loss(268_802_458, Unheld(180_000, 1448, 1e-4, n)) * 1e4, 2) for n in (1, 8, 27, 64)]
     [1.0, 1.72, 2.91, 6.9]
     """
+    if way.streams == 1:
+        return way.loss
     segments = max(1.0, size_bytes / way.mss_bytes / way.streams)
-    mean = way.loss * segments
+    mean, least = way.loss * segments, 1 - 1 / way.streams
+    if mean > NORMAL_FROM:
+        return min(1.0, max(way.loss, NormalDist(mean, math.sqrt(mean)).inv_cdf(least) / segments))
     losses, chance, up_to = 0, math.exp(-mean), math.exp(-mean)
-    while up_to < 1 - 1 / way.streams and losses < mean * 100 + 100:
+    while up_to < least:
         losses += 1
         chance *= mean / losses
         up_to += chance

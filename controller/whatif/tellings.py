@@ -35,6 +35,7 @@ class Tellings:
         """Let hosts begin to tell, if there is something to tell and they do not yet."""
         if not self._goes_on and self.receivers.is_busy:
             self._goes_on = True
+            self.receivers.count_anew()  # what went while nobody told is not of the second that begins
             self.foresee(self.virtual.now_us + EVERY_US, self._tell)
 
     def _tell(self) -> None:

@@ -22,6 +22,9 @@ BASE = {
 }
 
 
+STORE = {"drains": "1 Gbit/s", "holds": "1 GB"}
+
+
 def read(**more):
     """The file's meaning with some sections more."""
     return scenario_of({**copy.deepcopy(BASE), **more}, "scenario.yaml", FOLDER)
@@ -151,6 +154,25 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
 )
 def test_what_is_wrong_is_said_with_its_place_and_its_cure(more, said):
     assert any(said in each for each in problems(**more)), problems(**more)
+
+
+def test_a_host_has_one_store_and_an_agent_that_tells_of_it():
+    said = {"network": "two-lanes.yaml", "stores": dict.fromkeys(("base20", "base20.eth1"), STORE)}
+    assert problems(**said) == ["stores.base20.eth1: is the host of base20, which has a store"]
+    to_other = ITEM | {"from": "base21", "to": "base20.eth1", "deadline_for": "stored"}
+    assert not any("deadline_for" in each for each in said_of(to_other, {"base20": STORE}, "two-lanes.yaml"))
+    to_agentless = ITEM | {"from": "ts-a", "to": "ts-b", "deadline_for": "stored"}
+    (why,) = [each for each in said_of(to_agentless, {"ts-b": STORE}, "two-switches.yaml") if "deadline_for" in each]
+    assert "of a host with an agent" in why
+
+
+def said_of(item, stores, network):
+    """What is wrong with one item of a network; nothing if all is well."""
+    try:
+        read(network=network, workload=[item], stores=stores)
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def test_all_problems_are_said_at_once():
