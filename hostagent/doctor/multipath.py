@@ -66,8 +66,8 @@ def lane_interfaces(interfaces: tuple[HostInterface, ...], sysfs: Path) -> tuple
     return tuple(one for one in reachable if one.addresses)
 
 
-def has_sctp_module(modules: Path, release: str = "") -> bool:
-    """Return whether the running kernel has SCTP to load, or built in."""
+def has_sctp_module(modules: Path, release: str = "") -> bool | None:
+    """Return whether the running kernel has SCTP to load, or built in; None if its modules cannot be seen."""
     folder = modules / (release or platform.release())
-    lists = (folder / "modules.dep", folder / "modules.builtin")
-    return any("/net/sctp/sctp.ko" in one.read_text() for one in lists if one.exists())
+    lists = [one.read_text() for name in ("modules.dep", "modules.builtin") if (one := folder / name).exists()]
+    return any("/net/sctp/sctp.ko" in one for one in lists) if lists else None

@@ -36,8 +36,15 @@ def _mptcp(survey: Survey) -> Iterator[Row]:
         return
     first = survey.interface.name if survey.interface else ""
     others = [lane for lane in survey.lanes if lane.name != first]
-    lacking = [lane for lane in others if not set(lane.addresses) & set(paths.endpoints)]
-    add = "; ".join(f"ip mptcp endpoint add {lane.addresses[0]} dev {lane.name} subflow" for lane in lacking)
+    families = {address.version for lane in survey.lanes if lane.name == first for address in lane.addresses}
+    wanted = [(lane, version) for lane in others for version in sorted(families or {4, 6})]
+    lacking = [
+        (lane, own)
+        for lane, version in wanted
+        if (own := [address for address in lane.addresses if address.version == version])
+        and not set(own) & set(paths.endpoints)
+    ]
+    add = "; ".join(f"ip mptcp endpoint add {own[0]} dev {lane.name} subflow" for lane, own in lacking)
     yield Row(
         what="MPTCP endpoints",
         now=", ".join(str(address) for address in paths.endpoints) or "none",
@@ -45,7 +52,7 @@ def _mptcp(survey: Survey) -> Iterator[Row]:
         if len(others) > 1
         else f"one of {others[0].name}",
         verdict=verdict(not lacking, FitnessVerdict.WARN),
-        why="only an endpoint has a second subflow of a connection; signal in place of subflow where others connect",
+        why="has a second subflow of connections of its IP version; signal, not subflow, where others connect",
         fix=f"{add}; {UNUSED}",
     )
     most = len(survey.lanes) - 1
@@ -97,5 +104,8 @@ def _sctp_unseen(survey: Survey) -> Row:
     if survey.has_sctp_module:
         fix = f"modprobe sctp, then headway agent check again; {UNUSED}"
         return Row("SCTP", "module not loaded", "loaded", FitnessVerdict.WARN, why, fix)
+    if survey.has_sctp_module is None:
+        fix = f"modprobe sctp on the machine itself, then headway agent check again; {UNUSED}"
+        return Row("SCTP", "modules not visible here", "loaded", FitnessVerdict.WARN, why, fix)
     fix = f"boot a kernel with CONFIG_IP_SCTP=m, as Debian's; {UNUSED}"
     return Row("SCTP", "this kernel has no module sctp", "loaded", FitnessVerdict.WARN, why, fix)

@@ -95,7 +95,7 @@ class Survey:
         connections: those that are open now.
         lanes: the interfaces that a lane may leave by.
         mptcp: what Multipath TCP's path manager may do; None if the kernel does not tell.
-        has_sctp_module: whether the kernel has SCTP, loaded or to be loaded.
+        has_sctp_module: whether the kernel has SCTP, loaded or to be loaded; None if its modules cannot be seen.
     """
 
     facts: probe.Facts
@@ -110,7 +110,7 @@ class Survey:
     connections: tuple[OpenConnection, ...] = ()
     lanes: tuple[HostInterface, ...] = ()
     mptcp: MptcpPaths | None = None
-    has_sctp_module: bool = False
+    has_sctp_module: bool | None = False
 
 
 def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:

@@ -16,8 +16,8 @@ from topology.protocol import HostInterface
 from topology.wire import Framing
 
 WANTED = Wanted(1_500_000_000, 200_000, Framing())
-NORTH, SOUTH = ip_address("10.0.1.20"), ip_address("2001:db8:2::20")
-LANES = (HostInterface("eth0", (NORTH,)), HostInterface("eth1", (SOUTH,)))
+NORTH, SOUTH, SOUTH6 = ip_address("10.0.1.20"), ip_address("10.0.2.20"), ip_address("2001:db8:2::20")
+LANES = (HostInterface("eth0", (NORTH,)), HostInterface("eth1", (SOUTH, SOUTH6)))
 FACTS = Facts("6.12.0", (1 << 41) - 1, btf=True, libbpf=True, cgroup=True)
 ONE = Survey(
     FACTS,
@@ -52,7 +52,7 @@ def test_a_host_with_one_interface_is_told_nothing_of_endpoints_and_modules():
 def test_an_interface_without_an_endpoint_has_no_second_subflow():
     row = found(TWO)["MPTCP endpoints"]
     assert (row.verdict, row.now, row.needed) == (FitnessVerdict.WARN, "none", "one of eth1")
-    assert row.fix.startswith("ip mptcp endpoint add 2001:db8:2::20 dev eth1 subflow; ")
+    assert row.fix.startswith("ip mptcp endpoint add 10.0.2.20 dev eth1 subflow; ")
 
 
 def test_the_interface_that_the_first_subflow_leaves_by_needs_no_endpoint():
@@ -63,7 +63,13 @@ def test_the_interface_that_the_first_subflow_leaves_by_needs_no_endpoint():
 def test_where_no_route_says_which_interface_is_first_each_needs_an_endpoint():
     row = found(replace(TWO, interface=None))["MPTCP endpoints"]
     assert row.needed == "one of eth0, eth1 each"
-    assert "add 10.0.1.20 dev eth0 subflow; ip mptcp endpoint add 2001:db8:2::20 dev eth1 subflow" in row.fix
+    assert "add 10.0.1.20 dev eth0 subflow; ip mptcp endpoint add 10.0.2.20 dev eth1 subflow" in row.fix
+
+
+def test_an_endpoint_of_the_other_ip_version_has_no_second_subflow():
+    row = found(replace(TWO, mptcp=MptcpPaths(2, 0, (SOUTH6,))))["MPTCP endpoints"]
+    assert (row.verdict, row.now) == (FitnessVerdict.WARN, "2001:db8:2::20")
+    assert row.fix.startswith("ip mptcp endpoint add 10.0.2.20 dev eth1 subflow; nothing")
 
 
 def test_limits_below_the_lanes_are_named_with_the_command():
@@ -119,15 +125,17 @@ def test_a_shorter_timeout_stays():
 def test_sctp_that_is_not_loaded_is_told_from_sctp_that_is_not_there():
     assert found(replace(TWO, has_sctp_module=True))["SCTP"].fix.startswith("modprobe sctp")
     assert found(TWO)["SCTP"].now == "this kernel has no module sctp"
+    assert found(replace(TWO, has_sctp_module=None))["SCTP"].now == "modules not visible here"
     assert "SCTP" not in found(with_sctp(TWO))
 
 
 def test_the_module_is_looked_for_among_those_of_the_kernel(tmp_path):
-    assert not multipath.has_sctp_module(tmp_path, "6.12.0")
+    assert multipath.has_sctp_module(tmp_path, "6.12.0") is None
     (tmp_path / "6.12.0").mkdir()
+    (tmp_path / "6.12.0/modules.builtin").write_text("kernel/net/ipv6/ipv6.ko\n")
+    assert multipath.has_sctp_module(tmp_path, "6.12.0") is False
     (tmp_path / "6.12.0/modules.dep").write_text("kernel/net/sctp/sctp.ko.xz: kernel/lib/libcrc32c.ko.xz\n")
     assert multipath.has_sctp_module(tmp_path, "6.12.0")
-    assert not multipath.has_sctp_module(tmp_path, "6.1.0")
 
 
 def test_bridges_and_link_local_addresses_are_no_lanes(tmp_path):
@@ -137,7 +145,7 @@ def test_bridges_and_link_local_addresses_are_no_lanes(tmp_path):
         HostInterface("eth0", (NORTH, local)),
         HostInterface("docker0", (ip_address("172.17.0.1"),)),
         HostInterface("veth7", (local,)),
-        HostInterface("eth1", (SOUTH,)),
+        HostInterface("eth1", (SOUTH, SOUTH6)),
     )
     assert multipath.lane_interfaces(interfaces, tmp_path) == LANES
 
