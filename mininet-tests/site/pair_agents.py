@@ -217,7 +217,7 @@ class CallingAgents:
             since: by host, the epoch after which it is asked when one was obeyed; any, if it is not given.
 
         Raises:
-            TimeoutError: their process does not answer.
+            RuntimeError: their process does not answer, or has ended.
         """
         found: tuple[SeenAgent, ...] = self._asked(dict(since or {}))
         return found
@@ -226,7 +226,7 @@ class CallingAgents:
         """Return how late their process was at most since this was asked last, s.
 
         Raises:
-            TimeoutError: it does not answer.
+            RuntimeError: it does not answer, or has ended.
         """
         found: float = self._asked(None)
         return found
@@ -242,10 +242,14 @@ class CallingAgents:
         return all(agent.by == number and agent.calls_all and agent.epoch >= first for agent in self.seen())
 
     def _asked(self, question: dict[str, int] | None) -> Any:
-        self._asks.send(question)
-        if not self._asks.poll(ANSWERS_WITHIN_S):
-            raise TimeoutError("the agents' process does not answer")
-        return self._asks.recv()
+        try:
+            self._asks.send(question)
+            if self._asks.poll(ANSWERS_WITHIN_S):
+                return self._asks.recv()
+        except (EOFError, OSError) as error:
+            raise RuntimeError("the agents' process has ended") from error
+        self._asks.close()  # an answer that comes yet is not the next question's
+        raise RuntimeError(f"the agents' process does not answer within {ANSWERS_WITHIN_S:g} s")
 
 
 async def _stay(agents: Sequence[PairAgent], asked: Connection) -> None:
@@ -278,7 +282,11 @@ def _be(agents: Sequence[PairAgent], asks: Connection, asked: Connection) -> Non
 
 @contextlib.contextmanager
 def calling(agents: Sequence[PairAgent]) -> Iterator[CallingAgents]:
-    """Let agents call all controllers until the end."""
+    """Let agents call all controllers until the end.
+
+    Raises:
+        RuntimeError: at the end, one of them has failed.
+    """
     asks, asked = get_context("fork").Pipe()
     process = get_context("fork").Process(target=_be, args=(agents, asks, asked), name="agents")
     process.start()
@@ -290,3 +298,5 @@ def calling(agents: Sequence[PairAgent]) -> Iterator[CallingAgents]:
         process.join(10)
         process.kill()
         process.join()
+    if process.exitcode:
+        raise RuntimeError(f"the agents' process ended with {process.exitcode}")
