@@ -5,12 +5,14 @@ import subprocess
 
 from mininet_tests.lab import commands
 
+CHANGED = "-changed"
+
 
 def commit() -> str:
     """Return the checkout's commit, with ``-changed`` behind it if a file that it has is another one now."""
     name = said("git", "-C", str(commands.ROOT), "rev-parse", "--short=12", "HEAD")
     status = said("git", "-C", str(commands.ROOT), "status", "--porcelain", "--untracked-files=no")
-    return f"{name}-changed" if status else name
+    return f"{name}{CHANGED}" if status else name
 
 
 def said(*command: str) -> str:

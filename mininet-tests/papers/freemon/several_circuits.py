@@ -52,7 +52,10 @@ def _own_paths(seen: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [
         ("curl over MPTCP, at a fifth of rates and size", *undisturbed(f"{AT_FIFTH}mptcp, undisturbed")),
         ("without a byte when the sender's interface dies, MPTCP", "-", still("mptcp, interface dies")),
-        ("SCTP, one path at a time, held by a meter", *undisturbed(f"{AT_40}sctp, undisturbed")),
+        (
+            "SCTP, one path at a time, held by a meter; by the plan both lanes",
+            *undisturbed(f"{AT_40}sctp, undisturbed"),
+        ),
         ("without a byte likewise, SCTP by RFC 7829", "1 s", still("sctp, interface dies")),
         ("without a byte likewise, SCTP by RFC 4960", "63 s", still("sctp-rfc4960, interface dies")),
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
-from mininet_tests.lab.commit import commit
+from mininet_tests.lab.commit import CHANGED, commit
 from mininet_tests.scenarios.lanes.figure import drawn, printed
 from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES, NORTH_DIES, SOUTH_DIES, UNDISTURBED
 from mininet_tests.scenarios.lanes.run import asked_parser, cases_of
@@ -160,8 +160,8 @@ def _shown(folder: Path, path: Path, cases: Sequence[str] = ()) -> None:
 
 
 def _missing(out: Path, now: str) -> Iterator[LaneSet]:
-    """Yield the sets that are to be run, each when it is its turn."""
-    left = [one for one in SETS if seen_before(out / one.name, one) != now]
+    """Yield the sets that are to be run, each when it is its turn: of a changed checkout all."""
+    left = [one for one in SETS if now.endswith(CHANGED) or seen_before(out / one.name, one) != now]
     whole = sum(one.minutes for one in left)
     for number, one in enumerate(left):
         tell(sum(each.minutes for each in left[:number]) / whole, f"{one.name}, set {number + 1} of {len(left)}")
@@ -196,6 +196,8 @@ def main(argv: Sequence[str]) -> int:
     args, (_, words) = parser.parse_args(argv), ours.parse_known_args(argv)
     if not words:
         return all_sets(args.out, publish=args.publish)
+    if args.publish:
+        parser.error("--publish is of all sets: ask for none by name")
     cases_of(parser, args)
     code = in_a_lab(args.out, args.dilation, words)
     if not code:

@@ -61,3 +61,15 @@ def test_a_run_that_was_ended_goes_on_where_it_was_and_another_commit_begins_ane
     assert labs("a") == (0, names[2:])
     assert labs("a") == (0, [])
     assert labs("b") == (0, names)
+
+
+def test_what_a_changed_checkout_has_shown_is_not_taken_for_seen(labs):
+    names = [one.name for one in sets.SETS]
+    assert labs("a-changed") == (0, names)
+    assert labs("a-changed") == (0, names)
+
+
+def test_one_set_is_not_published_in_the_place_of_all(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        sets.main(["--out", str(tmp_path), "--rate", "100 Mbit/s", "--publish"])
+    assert "--publish is of all sets" in capsys.readouterr().err
