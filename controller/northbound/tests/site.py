@@ -45,3 +45,12 @@ def dependencies_of(site: FakeSite, **others) -> Dependencies:
 def api_of(site: FakeSite):
     """Return the API of a site."""
     return api(dependencies_of(site), all_may(lambda: datetime.now(UTC)))
+
+
+def send_by_both_lanes(site: FakeSite) -> None:
+    """Let the host with two interfaces send by both, two seconds later, and say so."""
+    site.converge()
+    site.clock.now_us += 2_000_000
+    site.use_cases.tick()
+    site.demand("base20")
+    site.converge()

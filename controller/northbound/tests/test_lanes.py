@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from controller.database.announcements import announcement_of, announcement_text
 from controller.northbound.rest import announcements
-from controller.northbound.tests.site import api_of
+from controller.northbound.tests.site import api_of, send_by_both_lanes
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
 from controller.promise_watch import PromiseWatch
@@ -44,15 +44,6 @@ def entries(site):
         for e in site.reports.view().desired.entries
         if e.flow.target == "arch" and "image" in e.flow.name
     }
-
-
-def under_way(site):
-    """Let the host send by both lanes, two seconds later, and say so."""
-    site.converge()
-    site.clock.now_us += 2_000_000
-    site.use_cases.tick()
-    site.demand("base20")
-    site.converge()
 
 
 def test_a_promise_over_two_circuits_says_what_goes_by_each(client):
@@ -162,7 +153,7 @@ def test_lanes_that_cannot_be_are_refused_with_what_is_needed(client, change, sa
 
 def test_each_lane_has_its_own_rate_window_and_rule_and_one_agent_holds_both(client, site):
     made = client.post("/v1/announcements", json=IMAGE).json()
-    under_way(site)
+    send_by_both_lanes(site)
     planned = entries(site)
     assert {e.flow.machine for e in planned.values()} == {"base20"}
     assert [planned[lane["host"]].flow.path for lane in made["lanes"]] == [
@@ -183,7 +174,7 @@ def test_each_lane_has_its_own_rate_window_and_rule_and_one_agent_holds_both(cli
 
 def test_a_lane_whose_circuit_dies_goes_on_by_the_other_and_the_promise_is_late_at_once(client, site):
     made = client.post("/v1/announcements", json=IMAGE).json()
-    under_way(site)
+    send_by_both_lanes(site)
     site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     planned = entries(site)

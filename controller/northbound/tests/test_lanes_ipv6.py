@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 from fastapi.testclient import TestClient
 
-from controller.northbound.tests.site import api_of
+from controller.northbound.tests.site import api_of, send_by_both_lanes
 from controller.plan.invariant import violations
 from controller.plan.policy import DEFAULT_POLICY
 from controller.promise_watch import PromiseWatch
@@ -50,15 +50,6 @@ def client(site):
     return TestClient(api_of(site))
 
 
-def under_way(site):
-    """Let the host send by both lanes, two seconds later, and say so."""
-    site.converge()
-    site.clock.now_us += 2_000_000
-    site.use_cases.tick()
-    site.demand("base20")
-    site.converge()
-
-
 def told(site, host):
     return [allocations for name, allocations in site.hosts.sent if name == host][-1]
 
@@ -100,7 +91,7 @@ def test_a_promise_over_ipv6_counts_the_longer_header_of_each_packet(client, fam
 
 def test_packets_of_each_interface_have_the_meter_and_the_circuit_of_their_lane(client, site):
     client.post("/v1/announcements", json=IMAGE)
-    under_way(site)
+    send_by_both_lanes(site)
     switch = switch_of(site)
     for target in ARCH:
         north, south = fate(switch, ETH0, target, 1), fate(switch, ETH1, target, 2)
@@ -114,7 +105,7 @@ def test_packets_of_each_interface_have_the_meter_and_the_circuit_of_their_lane(
 
 def test_an_allocation_of_a_lane_names_the_addresses_of_its_interface(client, site, families):
     client.post("/v1/announcements", json=IMAGE)
-    under_way(site)
+    send_by_both_lanes(site)
     known = {4: ("10.20.20.20/32", "10.20.20.120/32"), 6: (f"{ETH0}/128", f"{ETH1}/128")}
     dealt = {one.name: (one.lanes, [str(own) for own in one.sources]) for one in told(site, "base20").entries}
     assert dealt == {
@@ -137,7 +128,7 @@ def test_a_receiver_that_connects_is_told_all_addresses_of_each_lane(client, sit
 @pytest.mark.parametrize(("dies", "stays"), [(NORTH_AT_LS1, SOUTH_AT_LS1), (SOUTH_AT_LS1, NORTH_AT_LS1)])
 def test_both_lanes_go_by_the_circuit_that_is_left_and_the_promise_is_late_at_once(client, site, dies, stays):
     made = client.post("/v1/announcements", json=IMAGE).json()
-    under_way(site)
+    send_by_both_lanes(site)
     site.port_said(1, dies, is_live=False)
     site.converge()
     switch = switch_of(site)
