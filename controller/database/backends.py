@@ -37,12 +37,14 @@ _HOLDER = text("""
 """)
 _PATIENCE = text(f"SELECT set_config('lock_timeout', '{_LOCK_PATIENCE}', true)")
 _LEADS = text(f"""
-    SELECT term, set_config('lock_timeout', '{_LOCK_PATIENCE}', true), (
-        SELECT count(pg_terminate_backend(l.pid)) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-        WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
-        AND d.datname = current_database() AND l.pid <> pg_backend_pid() AND term = :term
-    ) FROM {LEADER_TABLE}
-""")  # noqa: S608 (names of ours)
+    WITH led AS MATERIALIZED (
+        SELECT term, set_config('lock_timeout', '{_LOCK_PATIENCE}', true), (
+            SELECT count(pg_terminate_backend(l.pid)) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+            WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
+            AND d.datname = current_database() AND l.pid <> pg_backend_pid() AND term = :term
+        ) FROM {LEADER_TABLE}
+    ) SELECT term, CASE term WHEN :term THEN pg_advisory_lock(:first, :second) IS NULL END FROM led
+""")  # noqa: S608 (names of ours); what is materialized is there, whole, before the lock is waited for
 _NO_TERM = -1  # under which nobody leads, and nobody is thrown out
 _SESSION = text("""
     SELECT set_config('lock_timeout', :busy_ms, false), set_config('statement_timeout', :statement_ms, false),
@@ -352,14 +354,15 @@ class Postgresql:
         """
         key = {"first": LOCK[0], "second": LOCK[1]}
         try:
+            if term:  # one question, in no transaction: each takes who takes over a millisecond
+                connection.execution_options(isolation_level="AUTOCOMMIT")
             with connection.begin():
-                if term:
-                    found = connection.execute(_LEADS, {**key, "term": term}).scalar()
-                    if found != term:
-                        raise DatabaseTaken(self.shown, term, found or 0)
-                else:
+                if not term:
                     connection.execute(_PATIENCE)
-                connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
+                    connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
+                elif (found := connection.execute(_LEADS, {**key, "term": term}).scalar()) != term:
+                    raise DatabaseTaken(self.shown, term, found or 0)
+            connection.execution_options(isolation_level=self._engine.dialect.default_isolation_level)
         except OperationalError as error:
             if getattr(error.orig, "sqlstate", None) != _NO_LOCK:
                 raise
