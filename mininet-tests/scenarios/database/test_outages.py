@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
@@ -71,7 +70,7 @@ def fault(kind: str, machine: CabledMachine, postgres: PrivatePostgres) -> Abstr
 
 def health(controller: Running) -> dict[str, Any]:
     """What ``/healthz`` says."""
-    answer: dict[str, Any] = httpx.get(f"{controller.url}/healthz", timeout=30).json()
+    answer: dict[str, Any] = controller.asks("GET", "/healthz", timeout_s=30).json()
     return answer
 
 
@@ -120,7 +119,7 @@ def names(controller: Running) -> set[str]:
     found: set[str] = set()
     query: dict[str, Any] = {"limit": 1000}
     while True:
-        page = httpx.get(f"{controller.url}/v1/reservations", params=query, timeout=30).json()
+        page = controller.asks("GET", "/v1/reservations", params=query, timeout_s=30).json()
         found |= {one["id"] for one in page["reservations"]}
         if not page["next"]:
             return found

@@ -16,7 +16,7 @@ SENDER = "base20"
 
 def posted(controller: Running, path: str, body: dict[str, Any]) -> httpx.Response:
     """Return the answer to a POST."""
-    return httpx.post(f"{controller.url}{path}", json=body, timeout=20)
+    return controller.asks("POST", path, json=body)
 
 
 def reservation(rate_bps: int, begin: datetime, sender: str = "base21") -> dict[str, Any]:
@@ -42,7 +42,7 @@ def released(controller: Running, made: httpx.Response) -> None:
     Raises:
         httpx.HTTPError: it cannot be.
     """
-    httpx.delete(f"{controller.url}/v1/reservations/{made.json()['id']}", timeout=20).raise_for_status()
+    controller.asks("DELETE", f"/v1/reservations/{made.json()['id']}").raise_for_status()
 
 
 def log_of(controller: Running) -> Path:
@@ -52,7 +52,7 @@ def log_of(controller: Running) -> Path:
 
 def health(controller: Running) -> Any:
     """Return what a controller says of itself."""
-    return httpx.get(f"{controller.url}/healthz", timeout=20).json()
+    return controller.asks("GET", "/healthz").json()
 
 
 def names(place: str, reasons: list[str]) -> bool:

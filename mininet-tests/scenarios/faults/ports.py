@@ -5,8 +5,6 @@ import time
 from functools import partial
 from typing import Any
 
-import httpx
-
 from mininet_tests.scenarios.faults.asked import SENDER, WITHIN_S, image, log_of, names, posted, unwell, well
 from mininet_tests.site.openvswitch import PrivateOvs
 from mininet_tests.site.running import Running
@@ -39,7 +37,7 @@ def added_again(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
     eventually(lambda: has_queues().strip() != "[]", within_s=WITHIN_S, what="the port has its queues")
     bare_s = time.monotonic() - began_s
     eventually(lambda: said("fault.over"), within_s=WITHIN_S, what="its end is said")
-    httpx.delete(f"{controller.url}/v1/announcements/without-its-port").raise_for_status()
+    controller.asks("DELETE", "/v1/announcements/without-its-port").raise_for_status()
     return {
         "announced": answer.status_code,
         "carried": answer.json().get("carried"),
@@ -94,7 +92,7 @@ def rules_of_nobodys(controller: Running) -> dict[str, Any]:
     subprocess.run([*ofctl, "--bundle", "add-flows", "ls1", "-"], check=True, input=rules, text=True)
     before = _audits(controller)
     eventually(lambda: _audits(controller) >= before + AUDITS, within_s=WITHIN_S, what="the switch is audited")
-    health = httpx.get(f"{controller.url}/healthz", timeout=20)
+    health = controller.asks("GET", "/healthz")
     subprocess.run([*ofctl, "del-flows", "ls1", "cookie=0x99/-1"], check=True)
     lines = log.read_text()[seen_bytes:].splitlines()
     return {
@@ -119,7 +117,7 @@ def _told(controller: Running, mend: Any, place: str = SENDER) -> dict[str, Any]
 
 def _audits(controller: Running) -> float:
     """Return how often the senders' switch was audited."""
-    lines = httpx.get(f"{controller.url}/metrics", timeout=20).text.splitlines()
+    lines = controller.asks("GET", "/metrics").text.splitlines()
     return sum(
         float(line.rpartition(" ")[2]) for line in lines if line.startswith("headway_audits_total{") and "ls1" in line
     )

@@ -6,8 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
-
 from mininet_tests.scenarios.faults.asked import WITHIN_S, image, posted, released, reservation
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.eventually import eventually
@@ -51,11 +49,8 @@ def changed() -> dict[str, Any]:
             eventually(lambda: _state(controller, made) != "committed", within_s=WITHIN_S, what="it has begun")
             released(controller, other)
             time.sleep(1)  # so that the other one is in the past of this one, and in nothing that is to come
-            answer = httpx.patch(
-                f"{controller.url}/v1/reservations/{made['id']}",
-                json={"rate_bps": LARGER_BPS},
-                headers={"If-Match": "*"},
-                timeout=20,
+            answer = controller.asks(
+                "PATCH", f"/v1/reservations/{made['id']}", json={"rate_bps": LARGER_BPS}, headers={"If-Match": "*"}
             )
             after = answer.json()
     return {
@@ -67,7 +62,7 @@ def changed() -> dict[str, Any]:
 
 
 def _state(controller: Running, made: dict[str, Any]) -> str:
-    return str(httpx.get(f"{controller.url}/v1/reservations/{made['id']}", timeout=20).json()["state"])
+    return str(controller.asks("GET", f"/v1/reservations/{made['id']}").json()["state"])
 
 
 def said_twice(controller: Running) -> dict[str, Any]:
@@ -75,7 +70,7 @@ def said_twice(controller: Running) -> dict[str, Any]:
     first = posted(controller, "/v1/announcements", image("said-twice"))
     again = posted(controller, "/v1/announcements", image("said-twice"))
     other = posted(controller, "/v1/announcements", image("said-twice", 2_000_000))
-    httpx.delete(f"{controller.url}/v1/announcements/said-twice", timeout=20).raise_for_status()
+    controller.asks("DELETE", "/v1/announcements/said-twice").raise_for_status()
     return {
         "statuses": [first.status_code, again.status_code, other.status_code],
         "is_the_same": first.json()["promised"] == again.json()["promised"],
@@ -90,8 +85,8 @@ def ended(controller: Running) -> dict[str, Any]:
     for one in made:
         released(controller, one)
     numbers = {one.json()["id"] for one in made}
-    found = [httpx.get(f"{controller.url}/v1/reservations/{number}", timeout=20) for number in numbers]
-    listed = httpx.get(f"{controller.url}/v1/reservations?state=released&limit=1000", timeout=20).json()
+    found = [controller.asks("GET", f"/v1/reservations/{number}") for number in numbers]
+    listed = controller.asks("GET", "/v1/reservations?state=released&limit=1000").json()
     return {
         "made": len(made),
         "in_memory_before": before,
@@ -103,5 +98,5 @@ def ended(controller: Running) -> dict[str, Any]:
 
 def _in_memory(controller: Running) -> int:
     """Return how many reservations the controller has in memory, by its metrics."""
-    lines = httpx.get(f"{controller.url}/metrics", timeout=20).text.splitlines()
+    lines = controller.asks("GET", "/metrics").text.splitlines()
     return sum(int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("headway_reservations{"))

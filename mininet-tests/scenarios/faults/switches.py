@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
@@ -100,7 +99,7 @@ def _wait_for(controller: Running, ups: int) -> None:
     def settled() -> bool:
         log = controller.config.with_suffix(".log").read_text()
         since = log.rpartition("event=switch.up")[2]
-        health = httpx.get(f"{controller.url}/healthz").json()
+        health = controller.asks("GET", "/healthz").json()
         return _ups(controller) >= ups and "place=meters us=" in since and bool(health["ok"])
 
     eventually(settled, within_s=SETTLED_WITHIN_S, what=f"{ups} connections, and the plan is in force")

@@ -72,11 +72,11 @@ class BrokenSite:
     def promise_not_carried(self) -> Iterator[None]:
         """Let the agent of a sender that has reserved hang up."""
         body = {"from": SENDER, "to": "arch", "class": "urgent", "rate": "1 Mbit/s", "duration_s": 3600, "commit": True}
-        made = httpx.post(f"{self.controller.url}/v1/reservations", json=body, timeout=20)
+        made = self.controller.asks("POST", "/v1/reservations", json=body)
         made.raise_for_status()
         with self.agent_gone():
             yield
-        httpx.delete(f"{self.controller.url}/v1/reservations/{made.json()['id']}", timeout=20).raise_for_status()
+        self.controller.asks("DELETE", f"/v1/reservations/{made.json()['id']}").raise_for_status()
 
     @contextmanager
     def own_certificate_ends(self) -> Iterator[None]:
@@ -133,7 +133,7 @@ class BrokenSite:
         """Announce an image of which nothing is ever sent."""
         self._announced("never-sent", httpx.codes.CREATED)
         yield
-        httpx.delete(f"{self.controller.url}/v1/announcements/never-sent", timeout=20).raise_for_status()
+        self.controller.asks("DELETE", "/v1/announcements/never-sent").raise_for_status()
 
     @contextmanager
     def unknown_switch(self) -> Iterator[None]:
@@ -169,7 +169,7 @@ class BrokenSite:
 
     def _announced(self, name: str, status: int) -> None:
         body = {"id": name, "class": "urgent", "bytes": LATE_BYTES, "from": [SENDER], "to": "arch"}
-        answer = httpx.post(f"{self.controller.url}/v1/announcements", json=body, timeout=20)
+        answer = self.controller.asks("POST", "/v1/announcements", json=body)
         if answer.status_code != status:
             raise AssertionError(f"{name} was answered {answer.status_code}: {answer.text}")
 

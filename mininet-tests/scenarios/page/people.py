@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from controller.security import pki_files
 from controller.security.tokens import Role
 from controller.tests.issuer import AUDIENCE, CLIENT, SECRET, serving_issuer
@@ -85,7 +83,7 @@ class People:
         }
         body |= {"start": shown_time(int(start.timestamp() * 1e6)), "duration_s": 600, "commit": True}
         token = {"Authorization": f"Bearer {self._visit.tokens[Role.OPERATE]}"}
-        answer = httpx.post(f"{self._visit.site.url}/v1/reservations", json=body, headers=token)
+        answer = self._visit.site.asks("POST", "/v1/reservations", json=body, headers=token)
         answer.raise_for_status()
         return f"/reservations/{answer.json()['id']}"
 

@@ -114,7 +114,7 @@ class ScreenVisit:
         window.write("input[name=rate]", "50 Mbit/s")
         window.click("#change button")
         window.shows("Changed: 50 Mbit/s", "#answer")
-        known = httpx.get(f"{self._site.url}/v1{self._visit.latest()}").json()
+        known = self._site.asks("GET", f"/v1{self._visit.latest()}").json()
         self.aims["a change is made, and a refused one leads to an offer"] = equal(known["rate_bps"], 50_000_000)
         self.aims["a change for a script is said"] = equal("curl -X PATCH" in window.text("#answer"), True)
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
-
 from controller.security.tokens import Role
 from mininet_tests.scenarios.page.browser import PATIENCE_S, Browser
 from mininet_tests.site.running import Running
@@ -51,5 +49,5 @@ class Visit:
 
     def latest(self) -> str:
         """Return the path of the page of the reservation that was committed last."""
-        held = httpx.get(f"{self.site.url}/v1/reservations?state=committed").json()["reservations"]
+        held = self.site.asks("GET", "/v1/reservations?state=committed").json()["reservations"]
         return f"/reservations/{held[-1]['id']}"

@@ -5,8 +5,6 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import httpx
-
 from controller.security.tokens import Role
 from mininet_tests.scenarios.page.browser import PATIENCE_S
 from mininet_tests.scenarios.page.visit import Steps, Visit
@@ -52,7 +50,7 @@ class Works:
         window, aims = self._window, self._visit.aims
         self._visit.log_in(self._visit.tokens[Role.OPERATE])
         broken = self._visit.latest()
-        known = httpx.get(f"{self._visit.site.url}/v1{broken}").json()
+        known = self._visit.site.asks("GET", f"/v1{broken}").json()
         window.open(PAGE)
         self._asks_for(datetime.fromisoformat(known["start"]), timedelta(hours=1), "splicing")
         window.shows("Would break ", "#answer")
@@ -116,4 +114,4 @@ class Works:
         window.click("#maintain button")
 
     def _count(self) -> int:
-        return len(httpx.get(f"{self._visit.site.url}/v1/maintenance").json())
+        return len(self._visit.site.asks("GET", "/v1/maintenance").json())

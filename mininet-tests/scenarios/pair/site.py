@@ -59,7 +59,7 @@ class PairSite:
     def said(self, one: Running) -> dict[str, Any]:
         """Return what a controller says of who leads; nothing if it does not answer."""
         try:
-            found: dict[str, Any] = httpx.get(f"{one.url}/v1/leader", timeout=2).json()
+            found: dict[str, Any] = one.asks("GET", "/v1/leader", timeout_s=2).json()
         except (httpx.TransportError, ValueError):
             return {}
         return found
@@ -126,7 +126,7 @@ class PairSite:
                 if problem.status != httpx.codes.SERVICE_UNAVAILABLE:
                     raise AssertionError(problem) from problem
             while time.monotonic() < over_s:
-                httpx.get(f"{one.url}/v1/reservations?limit=1", timeout=5).raise_for_status()
+                one.asks("GET", "/v1/reservations?limit=1", timeout_s=5).raise_for_status()
                 time.sleep(0.2)
         return time.monotonic()
 
@@ -210,7 +210,7 @@ class PairSite:
 
     def violations(self) -> list[dict[str, Any]]:
         """Return where a layer lets through more than the next, as the one that leads sees it."""
-        found: list[dict[str, Any]] = httpx.get(f"{self.settled().url}/v1/plan", timeout=10).json()["violations"]
+        found: list[dict[str, Any]] = self.settled().asks("GET", "/v1/plan", timeout_s=10).json()["violations"]
         return found
 
     def switches(self) -> SwitchesSeen:
@@ -233,7 +233,7 @@ def _heard_again(cable: ExitStack) -> None:
 def _troubles(one: Running) -> list[str]:
     """Return why a controller is not well; nothing if it is."""
     try:
-        reasons: list[str] = httpx.get(f"{one.url}/healthz", timeout=5).json()["reasons"]
+        reasons: list[str] = one.asks("GET", "/healthz", timeout_s=5).json()["reasons"]
     except httpx.TransportError as error:
         return [str(error)]
     return reasons

@@ -82,7 +82,7 @@ def test_what_a_standby_shows_is_no_older_than_it_says_however_much_is_written(t
             )
         with pair[0] as one, pair[1] as other:
             asked = httpx.Client(base_url=other.url, timeout=10)
-            eventually(lambda: httpx.get(f"{one.url}/v1/leader").json()["standbys"], within_s=60, what="one stands by")
+            eventually(lambda: one.asks("GET", "/v1/leader").json()["standbys"], within_s=60, what="one stands by")
             lags_s, ages_s, read = [], [], set()
             with Writers(one.url) as writers:
                 ends_s = time.monotonic() + ASKS_S

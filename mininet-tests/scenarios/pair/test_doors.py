@@ -49,7 +49,7 @@ class Doors:
 
     def who(self, one, token):
         try:
-            return httpx.get(f"{one.url}/v1/leader", headers=bearer(token), timeout=5).json()
+            return one.asks("GET", "/v1/leader", headers=bearer(token), timeout_s=5).json()
         except httpx.TransportError:  # who led begins anew
             return {}
 
@@ -89,7 +89,7 @@ def doors(tmp_path_factory):
 
 
 def move(one, token):
-    return httpx.post(f"{one.url}/v1/leader/move", headers=bearer(token), timeout=5)
+    return one.asks("POST", "/v1/leader/move", headers=bearer(token), timeout_s=5)
 
 
 @pytest.mark.parametrize(("who", "status"), [("", 403), ("made up", 401), (Role.READ, 403), (Role.RESERVE, 403)])
@@ -120,7 +120,7 @@ def test_changes_by_two_leaders_in_turn_are_one_chain(doors):
     token = doors.tokens[Role.ADMIN]
     for _ in range(3):
         one = doors.leader()
-        made = httpx.post(f"{one.url}/v1/reservations", json=NIGHT, headers=bearer(token), timeout=5)
+        made = one.asks("POST", "/v1/reservations", json=NIGHT, headers=bearer(token), timeout_s=5)
         assert made.status_code == 201
         one = eventually(doors.let_go, within_s=30, what="a leader is let go")
         following = eventually(lambda one=one: (now := doors.leader()) is not one and now, within_s=10, what="another")
@@ -133,7 +133,7 @@ def test_changes_by_two_leaders_in_turn_are_one_chain(doors):
         [HEADWAY, "history", "--verify", "--config", config], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = httpx.get(f"{doors.leader().url}/v1/changes", headers=bearer(token), timeout=5).json()["changes"]
+    rows = doors.leader().asks("GET", "/v1/changes", headers=bearer(token), timeout_s=5).json()["changes"]
     held = [row for row in rows if row["kind"] == "reservation.held"]
     assert len(held) == 3
     assert {row["who"] for row in held} == {"token:admin"}

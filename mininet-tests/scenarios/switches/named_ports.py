@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
 from controller.plan.wiring import port_links
@@ -77,7 +76,7 @@ def _put(ovs: PrivateOvs, bridge: str, name: str, number: int) -> None:
 
 
 def _health(controller: Running) -> Any:
-    return httpx.get(f"{controller.url}/healthz").json()
+    return controller.asks("GET", "/healthz").json()
 
 
 def _wait(controller: Running) -> None:
