@@ -13,6 +13,8 @@ def host_compared(name: str, host: HostState) -> Compared:
         return Compared()
     if host.telemetry_us < host.confirmed_us + SETTLED_US:
         return Compared()
+    if said.epoch == host.confirmed_epoch and {e.flow.name for e in host.sent} == {e.name for e in said.entries}:
+        return Compared({DriftKind.HOST: 1 + len(host.sent)})
     wanted = {"": f"host {name}: epoch {host.confirmed_epoch}"}
     wanted |= {e.flow.name: f"host {name}: allocation {e.flow.name}" for e in host.sent}
     found = {"": f"host {name}: epoch {said.epoch}"}

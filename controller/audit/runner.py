@@ -165,19 +165,31 @@ class AuditRunner:
 
     def _hosts_audited(self) -> Part:
         """Return what hosts say they hold against what they confirmed; who differs is sent it again."""
-        state, seen, sent = self._state, Compared(), 0
-        with state.changed:
-            for name, host in state.reported.hosts.items():
-                one = host_compared(name, host)
-                if one.drift:
-                    self._hosts.send(name, state.grant(name, host.sent_epoch, host.sent))
-                    # What it says after this is what counts.
-                    state.put_host(name, state.reported.hosts[name]._replace(confirmed_us=state.elapsed_us()))
-                    sent += 1
-                    one = one.settled(Outcome.REPAIRED)
-                seen += one
+        with self._state.changed:
+            hosts = self._state.reported.hosts  # a value: it is looked at without the lock
+        seen, sent = Compared(), 0
+        for name, host in hosts.items():
+            one = host_compared(name, host)
+            if one.drift:
+                if not self._sent_again(name, host.sent_epoch):
+                    continue
+                sent += 1
+                one = one.settled(Outcome.REPAIRED)
+            seen += one
         known = {d.identity for d in self._record.latest(HOSTS).seen.deviations}
         lasting = tuple(
             replace(d, outcome=Outcome.FAILED, todo=_TODO_HOST) if d.identity in known else d for d in seen.deviations
         )
         return Part(Compared(seen.proper, lasting), sent)
+
+    def _sent_again(self, name: str, epoch: int) -> bool:
+        """Send a host once more what it was sent last; return False if that is of another epoch by now."""
+        state = self._state
+        with state.changed:
+            known = state.reported.hosts[name]
+            if known.sent_epoch != epoch:
+                return False
+            self._hosts.send(name, state.grant(name, epoch, known.sent))
+            # What it says after this is what counts.
+            state.put_host(name, state.reported.hosts[name]._replace(confirmed_us=state.elapsed_us()))
+            return True
