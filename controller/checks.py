@@ -97,7 +97,8 @@ def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, res
     known = ledger.reservations.get(reservation_id)
     if request.start_us < now_us and (known is None or request.start_us != known.start_us):
         late_s = (now_us - request.start_us) / 1e6
-        raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
+        remedy = "; leave it out to start now" if known is None else ""
+        raise NotAllowed("start", f"lies {late_s:.3f} s in the past{remedy}")
     check_ends(site.network, request.a_end, request.z_end)
     _check_constraints(site.network, request.constraints)
     hosts = site.network.host_names

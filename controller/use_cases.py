@@ -148,8 +148,10 @@ class UseCases:
             if request.owner != known.owner:
                 request = self._in_name_of(request)
             started = known.state in IN_PLAN
-            if started and request.start_us != known.start_us:
-                raise NotAllowed("start", "it has begun, so its start cannot change any more")
+            if request.start_us != known.start_us:
+                if started:
+                    raise NotAllowed("start", "it has begun, so its start cannot change any more")
+                request = begun_now(request, now_us)
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
             answer = self.allowances.refused(reserved(request), now_us, known) or self._state.wished.ledger.change(
                 reservation_id, request, now_us

@@ -180,6 +180,20 @@ def test_a_change_of_what_has_changed_meanwhile_is_refused(site):
     assert (outdated.value.seen_version, outdated.value.version) == (7, 1)
 
 
+def test_a_change_to_a_start_that_has_just_passed_starts_it_now(site):
+    one = held(site.use_cases)
+    site.clock.now_us = START_US + 5 * S
+    just_passed = request(start_us=START_US + 5 * S - 20_000)
+    assert site.use_cases.change("r", lambda _: just_passed, one.version).value.start_us == START_US + 5 * S
+
+
+def test_a_change_to_a_start_that_is_long_past_is_not_advised_to_leave_it_out(site):
+    one = held(site.use_cases)
+    site.clock.now_us = START_US + 9 * S
+    with pytest.raises(NotAllowed, match=r"lies 70.000 s in the past$"):
+        site.use_cases.change("r", lambda _: request(start_us=START_US - 61 * S), one.version)
+
+
 def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clock_has_acted(site):
     held(site.use_cases, start_us=START_US + 500 * S, end_us=START_US + 600 * S)
     site.clock.now_us = START_US + 60 * S
