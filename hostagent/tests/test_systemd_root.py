@@ -102,6 +102,15 @@ def test_the_units_run_the_agent_under_systemd_without_root(machine):
     machine.done("systemctl", "kill", "--signal=STOP", "headway-agent")
     eventually(lambda: machine.restarted(2), within_s=40, what="started again after it hung: no sign of life for 10 s")
     assert machine.agent("NFileDescriptorStore") == "2"
+    machine.done(
+        "sh", "-c", "mv /etc/headway/agent.yaml /etc/headway/right.yaml; echo '{host: 1}' > /etc/headway/agent.yaml"
+    )
+    machine.done("systemctl", "kill", "--signal=KILL", "headway-agent")
+    eventually(
+        lambda: int(machine.agent("NRestarts")) >= 9, within_s=40, what="tried again, more than five times in a row"
+    )
+    machine.done("mv", "/etc/headway/right.yaml", "/etc/headway/agent.yaml")
+    eventually(lambda: machine.agent("ActiveState") == "active", within_s=20, what="up once it has what it needs")
     machine.done("systemctl", "stop", "headway-agent", "headway-agent-sysctl")
     assert machine.agent("Result") == "success"
     assert machine.done("cat", "/proc/sys/net/ipv4/tcp_rmem") == before
