@@ -202,13 +202,15 @@ class Reports:
 
     def _demanded(self, host: str, demand: Demand) -> None:
         """Take in a demand; under the lock."""
-        state, known = self._state, self._state.reported.hosts[host]
-        if demand.standing_by:
-            known = known._replace(leases=known.leases.stepped_down(demand.epoch, demand.name))
+        state, before = self._state, self._state.reported.hosts[host]
+        known = before
+        if demand.standing_by and (leases := known.leases.stepped_down(demand.epoch, demand.name)) is not known.leases:
+            known = known._replace(leases=leases)
         is_news = known.wants.get(demand.name) is not demand.wants
         if is_news:
             known = known._replace(wants={**known.wants, demand.name: demand.wants})
-        state.put_host(host, known)
+        if known is not before:
+            state.put_host(host, known)
         if is_news:
             state.events.publish("host.demand", host=host, flow=demand.name, epoch=demand.epoch, wants=demand.wants)
             state.demand_changed()
@@ -217,7 +219,8 @@ class Reports:
         needs_newer = demand.wants and demand.standing_by and demand.epoch == known.sent_epoch == plan.epoch
         if needs_newer and known.acts_as_granted != plan.of_host(host):
             state.grant_anew()
-        state.changed.notify_all()
+        if known is not before:  # telemetry says the same again each second
+            state.changed.notify_all()
 
     def host_declined(self, host: str, declined: Declined) -> None:
         """Say that a host does not act on what it was sent, and why; once, although it is sent again and again.

@@ -77,7 +77,7 @@ class Ended:
         self.last_sequence = 0
         self.lately: dict[int, EndedAnnouncement] = {}
         self.unsaved: Unsaved[int, EndedAnnouncement] = Unsaved()
-        self._used: dict[str, UsedKey] = {}
+        self._used: dict[str, UsedKey] = {}  # the oldest first: of a month's tens of thousands only those are looked at
 
     def begun(self, announcement: Announcement, sequence: int) -> Announcement:
         """Return an announcement that begins, with its number and where its counts start."""
@@ -195,12 +195,12 @@ class Ended:
             for number, ended in self.lately.items()
             if now_us - ended.ended_us < LAST_COUNT_US or number in self.unsaved
         }
-        for key in [k for k, used in self._used.items() if now_us - used.ended_us >= KEEP_US]:
-            del self._used[key]
+        while self._used and now_us - next(iter(self._used.values())).ended_us >= KEEP_US:
+            del self._used[next(iter(self._used))]
 
     def restore(self, used: Iterable[UsedKey], last_sequence: int) -> None:
         """Take in the keys that were saved, and the highest number of an announcement that has ended."""
-        self._used = {one.key: one for one in used}
+        self._used = {one.key: one for one in sorted(used, key=lambda one: one.ended_us)}
         self.last_sequence = last_sequence
 
     def follow(self, saved: Iterable[EndedAnnouncement], counted: Mapping[int, Announcement], now_us: int) -> None:
@@ -253,6 +253,7 @@ class Ended:
     def _uses(self, ended: EndedAnnouncement) -> None:
         known = ended.announcement
         if known.key:
+            self._used.pop(known.key, None)  # it goes to the end
             self._used[known.key] = UsedKey(known.key, known.sequence, ended.ended_us)
 
     def _put(self, ended: EndedAnnouncement) -> None:

@@ -75,7 +75,12 @@ class Leases:
         return Leases(tuple([t for t in self.grants if t.epoch >= epoch]))
 
     def stepped_down(self, epoch: int, name: str) -> "Leases":
-        """Return them after the host has said that under an epoch it keeps a flow to its standby rate."""
+        """Return them after the host has said that under an epoch it keeps a flow to its standby rate.
+
+        Said again, which it is each second, it changes nothing.
+        """
+        if all(t.epoch != epoch or name in t.stepped_down for t in self.grants):
+            return self
         return Leases(
             tuple(replace(t, stepped_down=t.stepped_down | {name}) if t.epoch == epoch else t for t in self.grants)
         )

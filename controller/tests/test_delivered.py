@@ -10,7 +10,8 @@ from controller.errors import NotKnown, Taken
 from controller.plan.announcement_states import AnnouncementState
 from controller.plan.announcements import AWAKE_BPS
 from controller.plan.deliveries import KEEP_US, LAST_COUNT_US, total_bytes
-from controller.plan.ended import EndedAnnouncement
+from controller.plan.ended import Ended, EndedAnnouncement, UsedKey
+from controller.plan.unsaved import Unsaved
 from controller.state.progress import Hindrance
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.work.retention import Retention
@@ -238,6 +239,14 @@ def test_pages_have_those_in_the_plan_and_those_that_have_ended_each_once_in_ord
     assert {f"a{n}" for n in (1, 3, 5)} <= set(names)
     released, _ = read(site).page(0, 10, (AnnouncementState.RELEASED,))
     assert {known.announcement.announcement_id for known in released} >= {"a1", "a3", "a5"}
+
+
+def test_a_key_is_known_for_thirty_days_whichever_came_before_it():
+    book = Ended({}, Unsaved())
+    ages = {"old": 0, "older": -5, "new": 7}
+    book.restore([UsedKey(key, number, KEEP_US + age) for number, (key, age) in enumerate(ages.items())], 3)
+    book.forget_old(2 * KEEP_US)
+    assert [key for key in ages if book.repeated("", key, "")] == ["new"]
 
 
 # Asked again.

@@ -169,6 +169,19 @@ def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     assert site.value.reported.hosts["base20"].acts_as_granted[0].frame_bps > 400_000_000
 
 
+def test_what_telemetry_says_again_of_demand_wakes_nobody(site, monkeypatch):
+    site.announce(image())
+    site.converge()
+    told = site.value.reported.hosts["base20"].leases.grants[-1]
+    entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=False, standing_by=True)
+    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
+    site.converge()
+    leases, woken = site.value.reported.hosts["base20"].leases, []
+    monkeypatch.setattr(site.state.changed, "notify_all", lambda: woken.append("all"))
+    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
+    assert (woken, site.value.reported.hosts["base20"].leases is leases) == ([], True)
+
+
 def test_switches_are_told_once_of_hosts_that_end_together():
     site = ready_site(together_us=1_000)
     told = len(site.switches.log)
