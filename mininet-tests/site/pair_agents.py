@@ -29,7 +29,7 @@ from topology.protocol import (
     parsed_allocations,
     to_bytes,
 )
-from topology.telemetry import Telemetry
+from topology.telemetry import EntryTelemetry, Telemetry
 
 TELLS_EVERY_S = 1.0
 LOOKS_EVERY_S = 0.05
@@ -125,12 +125,14 @@ class PairAgent:
         self._streams[number] = stream
         await stream.send(to_bytes(self._hello()), text=True)
         telling = asyncio.create_task(self._tell(stream))
+        said: Applied | Declined | None = None
         try:
             while True:
                 told = parsed_allocations(await stream.recv(decode=False))
                 answer = await self._heard(number, told)
-                if answer is not None:
+                if answer is not None and answer != said:  # of a renewal the agent says nothing either
                     await stream.send(to_bytes(answer), text=True)
+                    said = answer
                 for demand in self._demands(told) if self.wants else ():
                     await stream.send(to_bytes(demand), text=True)
         finally:
@@ -139,7 +141,8 @@ class PairAgent:
     async def _tell(self, stream: ClientConnection) -> None:
         with contextlib.suppress(OSError, WebSocketException):
             while True:
-                await stream.send(to_bytes(Telemetry(self.epoch, self.left_ms)), text=True)
+                entries = tuple(EntryTelemetry(held.name, 0, 0, 0, 0, 0, 0) for held in self._entries)
+                await stream.send(to_bytes(Telemetry(self.epoch, self.left_ms, entries)), text=True)
                 await asyncio.sleep(TELLS_EVERY_S)
 
     @property
