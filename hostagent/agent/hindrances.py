@@ -6,7 +6,7 @@ its own buffer kept it back. Here that is summed by entry of the plan, since the
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from hostagent.doctor.connections import SendingConnection, sending
 from hostagent.kernel.layout import EntryCounters
@@ -33,7 +33,12 @@ class KeptBack:
 
 
 class Entries:
-    """Which entry a connection belongs to: the longest prefix; of equal ones the one that names more ports."""
+    """Which entry a connection belongs to, as ``slot_of`` in bpf/plan.h finds it.
+
+    One of the connection's own address, else one of any; of these the longest prefix; of equal ones the one that names
+    more. A mark is what the socket sends with, which may be the plan's: what a controller tells apart by the
+    application's own mark, it marks with the same.
+    """
 
     def __init__(self, allocations: Iterable[Allocation]) -> None:
         self._names: dict[Match, str] = {}
@@ -50,25 +55,29 @@ class Entries:
         ...     Allocation(name, FlowClass.URGENT, IPv4Network(dest), 800, 9, dest_port=port)
         ...     for name, dest, port in (("all", "10.0.0.0/8", 0), ("one", "10.1.0.1/32", 0), ("web", "10.0.0.0/8", 80))
         ... )
+        >>> ours = IPv4Address("10.9.0.1")
         >>> peers = (("10.1.0.1", 80), ("10.2.0.1", 80), ("10.2.0.1", 81), ("11.0.0.1", 80))
-        >>> [entries.name_of(SendingConnection(1, IPv4Address(peer), port, 9, 0, 0, 0)) for peer, port in peers]
+        >>> [entries.name_of(SendingConnection(1, IPv4Address(a), port, ours, 9, 0, 0, 0, 0)) for a, port in peers]
         ['one', 'web', 'all', None]
         """
-        peer = connection.peer
-        address = int(peer) if isinstance(peer, IPv6Address) else V4_MAPPED + int(peer)
+        return self._of(connection, _as_ipv6(connection.local)) or self._of(connection, None)
+
+    def _of(self, connection: SendingConnection, source: IPv6Address | None) -> str | None:
+        """Return the name of the entry of a source: an address of the host, or None for any."""
+        peer, port, local_port = _as_ipv6(connection.peer), connection.port, connection.local_port
         for bits in self._bits:
-            if not isinstance(peer, IPv6Address) and bits < V4_MAPPED_BITS:
+            if bits < V4_MAPPED_BITS and not isinstance(connection.peer, IPv6Address):
                 continue
-            net = IPv6Network((address >> (128 - bits) << (128 - bits), bits))
-            for dest_port, local_port in (
-                (connection.port, connection.local_port),
-                (connection.port, 0),
-                (0, connection.local_port),
-                (0, 0),
+            net = IPv6Network((int(peer) >> (128 - bits) << (128 - bits), bits))
+            for match in (
+                Match(net, port, local_port, source=source),
+                Match(net, port, 0, source=source),
+                Match(net, 0, local_port, source=source),
+                Match(net, 0, 0, connection.dscp, source),
+                Match(net, 0, 0, source=source),
             ):
-                name = self._names.get(Match(net, dest_port, local_port))
-                if name is not None:
-                    return name
+                if match in self._names:
+                    return self._names[match]
         return None
 
 
@@ -121,3 +130,7 @@ def _grown(now: SendingConnection, before: SendingConnection | None, took_us: in
     counted = (now.busy_us, now.receiver_us, now.buffer_us)
     known = (before.busy_us, before.receiver_us, before.buffer_us) if before else (0, 0, 0)
     return KeptBack(*(min(took_us, max(0, a - b)) for a, b in zip(counted, known, strict=True)))
+
+
+def _as_ipv6(address: IPv4Address | IPv6Address) -> IPv6Address:
+    return address if isinstance(address, IPv6Address) else IPv6Address(V4_MAPPED + int(address))

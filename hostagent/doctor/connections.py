@@ -10,12 +10,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from hostagent.doctor.netlink import attribute, connected, dumped
 
 _SOCK_DIAG, _BY_FAMILY = 4, 20  # NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
-_INFO, _SKMEMINFO = 2, 7  # INET_DIAG_INFO, INET_DIAG_SKMEMINFO
-_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_SKMEMINFO - 1)
+_INFO, _TOS, _TCLASS, _SKMEMINFO = 2, 5, 6, 7  # INET_DIAG_INFO, INET_DIAG_TOS and so on
+_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_TOS - 1) | 1 << (_TCLASS - 1) | 1 << (_SKMEMINFO - 1)
 _ESTABLISHED = 1 << 1
 _DIAG_BYTES = 72  # struct inet_diag_msg
 _SCALES_AT = 6  # in struct tcp_info: two fields of four bits
-_COOKIE_AT, _UNREAD_AT = 44, 56  # in struct inet_diag_msg: id.idiag_cookie, idiag_rqueue
+_LOCAL_AT, _PEER_AT = 8, 24  # in struct inet_diag_msg: id.idiag_src, id.idiag_dst, 16 bytes each
+_COOKIE_AT, _UNREAD_AT = 44, 56  # id.idiag_cookie, idiag_rqueue
 _RECEIVED_AT, _WINDOW_AT = 128, 232  # tcpi_bytes_received since Linux 4.1, tcpi_rcv_wnd since Linux 6.2
 _TIMES_AT, _TIMES = 168, struct.Struct("=3Q")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited, since Linux 4.9
 _RECEIVING = _ESTABLISHED | 1 << 4 | 1 << 5 | 1 << 8  # FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT: what has come may be unread
@@ -39,7 +40,9 @@ class SendingConnection:
         cookie: the kernel's name for it, never given again.
         peer: the other end's address.
         port: the other end's port.
-        local_port: ours.
+        local: our address.
+        local_port: our port.
+        dscp: the code point that it marks its packets with: the application's own, or the plan's.
         busy_us: how long it had something to send, since it was opened.
         receiver_us: of that, how long the peer's window kept it back.
         buffer_us: of that, how long its own send buffer did.
@@ -48,7 +51,9 @@ class SendingConnection:
     cookie: int
     peer: IPv4Address | IPv6Address
     port: int
+    local: IPv4Address | IPv6Address
     local_port: int
+    dscp: int
     busy_us: int
     receiver_us: int
     buffer_us: int
@@ -128,7 +133,8 @@ def parsed_sending(message: bytes) -> SendingConnection:
     local_port, port = struct.unpack_from(">HH", message, 4)
     (cookie,) = struct.unpack_from("=Q", message, _COOKIE_AT)
     times = _info_of(message)[_TIMES_AT : _TIMES_AT + _TIMES.size].ljust(_TIMES.size, b"\0")
-    return SendingConnection(cookie, _peer_of(message), port, local_port, *_TIMES.unpack(times))
+    ends = _peer_of(message), port, _address_in(message, _LOCAL_AT), local_port
+    return SendingConnection(cookie, *ends, _dscp_of(message), *_TIMES.unpack(times))
 
 
 def parsed_receiving(message: bytes) -> ReceivingConnection:
@@ -151,8 +157,19 @@ def parsed_receiving(message: bytes) -> ReceivingConnection:
 
 
 def _peer_of(message: bytes) -> IPv4Address | IPv6Address:
-    peer = ip_address(message[24:40] if message[0] == socket.AF_INET6 else message[24:28])
-    return (peer.ipv4_mapped or peer) if isinstance(peer, IPv6Address) else peer
+    return _address_in(message, _PEER_AT)
+
+
+def _address_in(message: bytes, at: int) -> IPv4Address | IPv6Address:
+    """Return an address of a message; an IPv4 one also where an IPv6 socket has it."""
+    address = ip_address(message[at : at + (16 if message[0] == socket.AF_INET6 else 4)])
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _dscp_of(message: bytes) -> int:
+    """Return the code point of a message's socket; of an IPv6 one its traffic class's, as the kernel part reads it."""
+    octet = attribute(message, _DIAG_BYTES, _TCLASS) or attribute(message, _DIAG_BYTES, _TOS) or b"\0"
+    return octet[0] >> 2
 
 
 def _info_of(message: bytes) -> bytes:

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from ipaddress import ip_network
 
 import pytest
 
@@ -93,8 +94,9 @@ def test_what_ran_while_no_lease_held_is_not_counted_and_the_count_is_called_the
     assert seen.delivered_bytes <= bulk.info.bytes_acked
 
 
-def test_a_receiver_that_does_not_read_is_what_is_in_the_way(hosts, agent, cleanup):
-    agent.obey(Allocations(1, LEASE_MS, (allocation(DEST, 400),)))
+@pytest.mark.parametrize("sources", [(), (ip_network("10.77.0.1/32"),)], ids=["one interface", "several interfaces"])
+def test_a_receiver_that_does_not_read_is_what_is_in_the_way(hosts, agent, cleanup, sources):
+    agent.obey(Allocations(1, LEASE_MS, (allocation(DEST, 400, sources=sources),)))
     sender, receiver = connected(*hosts)
     cleanup.callback(receiver.close)
     cleanup.callback(sender.close)
