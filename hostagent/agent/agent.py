@@ -18,7 +18,7 @@ from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.open_streams import OpenStreams
 from hostagent.agent.status import Sight
 from hostagent.agent.staying import Staying
-from hostagent.agent.stream import Bell, ControllerStream, Received
+from hostagent.agent.stream import DIAL_WITHIN_S, Bell, ControllerStream, Received
 from hostagent.doctor import survey
 from hostagent.doctor.receive_window import TcpBuffers, Windows
 from hostagent.errors import AgentError, AttachmentRefused, NotAttached, NotEncodable
@@ -48,6 +48,7 @@ from topology.telemetry import Telemetry
 from topology.wire import Framing
 
 REPORT_S = 1.0
+NOT_RENEWED = "no renewal came before the lease ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ class Agent:
                 telemetry = replace(self._telemetry(), stores=stores)
                 self._streams.send(to_bytes(telemetry))
         except AgentError:
-            self._streams.cancel()
+            self._streams.cancel("the kernel does not let the counters be read")
             raise
         now_ns, in_force = time.monotonic_ns(), self._in_force
         self._note_lapse()
@@ -277,14 +278,20 @@ class Agent:
         )
 
     def _give_up_the_silent(self, telemetry: Telemetry, now_ns: int) -> None:
-        """End the streams of controllers that let the lease end; of several, of those that say nothing at all."""
+        """End the streams of controllers that let the lease end; of several, of those that say nothing at all.
+
+        One that is being dialled has deadlines of its own: most of all now, what a dial takes must not end it.
+        """
         in_force, streams = self._in_force, tuple(self._streams)
         if not in_force.lease_ms or telemetry.lease_left_ms:
             return
         for stream in streams:
-            tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
+            if not stream.opened_ns:
+                continue
+            patience_s = REPORT_S if stream.attached_s else DIAL_WITHIN_S
+            tried = now_ns - stream.opened_ns >= patience_s * 1e9
             if tried and (len(streams) == 1 or stream.silent_s * 1000 >= in_force.lease_ms):
-                stream.cancel()
+                stream.cancel(NOT_RENEWED)
 
     def _shown(self) -> ControllerStream | None:
         """Return the stream of who is obeyed, else of anybody who has told us something, else any, else None."""

@@ -45,7 +45,7 @@ class OpenStreams:
         for stream in unaware:
             stream.send(to_bytes(demand))
 
-    def cancel(self) -> None:
-        """End all."""
+    def cancel(self, why: str = "") -> None:
+        """End all; those who read hear why, if it is said."""
         for stream in self:
-            stream.cancel()
+            stream.cancel(why)

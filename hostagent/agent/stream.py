@@ -34,6 +34,7 @@ CLOSE_WITHIN_S = 1.0
 LOOK_S = 0.2  # the socket is looked at so often, or when something comes
 MOST_UNSENT_BYTES = 1 << 20
 NOT_A_CONTROLLERS = "the controller's certificate is of another kind: somebody else's, who plays the controller?"
+ENDS = "the agent ends"
 _READ_BYTES = 1 << 16
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -57,9 +58,11 @@ class Received:
 class ControllerStream:
     """A connection to a controller, from before it is dialled until it is over.
 
+    Each part of a dial has a deadline of its own (``DIAL_WITHIN_S``); name lookup has the resolver's.
+
     Attributes:
         controller: its address.
-        opened_ns: since when there is this object, CLOCK_MONOTONIC.
+        opened_ns: since when its WebSocket is open, CLOCK_MONOTONIC; 0 before.
         attached_s: since when the controller has told us something, Unix seconds; 0 if it has not yet.
         ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
     """
@@ -67,12 +70,13 @@ class ControllerStream:
     def __init__(self, controller: str, tls: ClientTls | None, bell: Bell | None = None) -> None:
         self.controller = controller
         self._bell = bell
-        self.opened_ns = time.monotonic_ns()
+        self.opened_ns = 0
         self.attached_s = 0
         self.ends_s: dict[str, int] = {}
         self._tls = tls
         self._outbox: deque[bytes] = deque()
         self._cancelled = False
+        self._why = ""  # it was cancelled; empty if there is nothing to say of it
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._waking = threading.Lock()  # so that nobody writes into a descriptor that is another's by now
         self._over = False
@@ -86,16 +90,17 @@ class ControllerStream:
 
     @property
     def silent_s(self) -> float:
-        """For how long nothing has come, seconds; since it was dialled if nothing ever has."""
-        return time.monotonic() - max(self._heard_s, self.opened_ns / 1e9)
+        """For how long nothing has come, seconds; since it was opened if nothing ever has."""
+        return time.monotonic() - self._heard_s
 
     def send(self, message: bytes) -> None:
         """Have a message sent; from any thread, and before the connection is made."""
         self._outbox.append(message)
         self._rouse()
 
-    def cancel(self) -> None:
-        """End it as soon as possible, from any thread."""
+    def cancel(self, why: str = "") -> None:
+        """End it as soon as possible, from any thread; who reads hears why, if it is said."""
+        self._why = why
         self._cancelled = True
         self._rouse()
 
@@ -111,7 +116,7 @@ class ControllerStream:
 
         Raises:
             AttachmentRefused: one end does not trust the other, or the controller does not want this host.
-            Lost: it could not be reached, or the stream broke off.
+            Lost: it could not be reached, or the stream broke off, or was cancelled for a reason.
         """
         try:
             self._dial()
@@ -219,9 +224,12 @@ class ControllerStream:
         """Send what is left for it, and yield the newest of what comes."""
         self._heard_s = self._asked_s = time.monotonic()
         self._empty_ns = lease_now_ns()
+        self.opened_ns = time.monotonic_ns()
         while True:
             if self._cancelled:
                 self._goodbye()
+                if self._why:
+                    raise Lost(self._why)
                 return
             if len(self._unsent) > MOST_UNSENT_BYTES:
                 raise Lost("the controller does not read what it is sent")
@@ -242,7 +250,7 @@ class ControllerStream:
     def _goodbye(self) -> None:
         """Send what there is to send, if the other end reads."""
         if self._protocol.state is State.OPEN:
-            self._protocol.send_close(CloseCode.GOING_AWAY, "the agent ends")
+            self._protocol.send_close(CloseCode.GOING_AWAY, self._why or ENDS)
         self._sock.settimeout(CLOSE_WITHIN_S)
         with contextlib.suppress(OSError):
             self._write()
@@ -310,7 +318,7 @@ class ControllerStream:
         if self._bell is not None and any(key.fd == self._bell.fd for key, _ in ready):
             self._bell.answer()
         if what and self._cancelled:
-            raise Lost("the agent ends")
+            raise Lost(self._why or ENDS)
         if what and not ready:
             raise TimeoutError(f"no answer within {DIAL_WITHIN_S:g} s: {what}")
         return any(key.fileobj is self._sock for key, _ in ready)

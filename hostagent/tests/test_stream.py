@@ -1,12 +1,15 @@
 """A stream to a controller, at its end."""
 
+import contextlib
 import socket
 import threading
+import time
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
 
-from hostagent.agent.stream import ControllerStream, Lost
+from hostagent.agent.stream import DIAL_WITHIN_S, ControllerStream, Lost
 from mininet_tests.testing.eventually import eventually
 
 SECOND_AND_GOODBYE_BYTES = 3 + 4  # as frames of a server: a letter, and a close frame with its code
@@ -44,3 +47,38 @@ def test_what_is_to_be_sent_when_a_goodbye_came_with_the_last_message_is_left_an
         with pytest.raises(Lost):
             next(messages)
         server.shutdown()
+
+
+@pytest.mark.timeout(30)
+def test_who_reads_hears_why_a_stream_was_cancelled_and_the_controller_too():
+    told = []
+
+    def controller(connection):
+        connection.send("1")
+        with contextlib.suppress(ConnectionClosed):
+            connection.recv()
+        told.append(connection.close_reason)
+
+    with serve(controller, "127.0.0.1", 0, close_timeout=1) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        stream = ControllerStream(f"127.0.0.1:{server.socket.getsockname()[1]}", None)
+        assert not stream.opened_ns
+        messages = stream.messages()
+        assert next(messages).data == b"1"
+        assert stream.opened_ns
+        stream.cancel("a reason")
+        with pytest.raises(Lost, match="a reason"):
+            next(messages)
+        eventually(lambda: told == ["a reason"], within_s=10, what="the goodbye")
+        server.shutdown()
+
+
+@pytest.mark.timeout(30)
+def test_a_stream_that_is_cancelled_in_the_middle_of_a_dial_ends_at_once():
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+        stream = ControllerStream("{}:{}".format(*full.getsockname()), None)
+        threading.Timer(0.3, stream.cancel).start()
+        began_s = time.monotonic()
+        with pytest.raises(Lost, match="the agent ends"):
+            next(stream.messages())
+        assert 0.2 < time.monotonic() - began_s < DIAL_WITHIN_S / 2
