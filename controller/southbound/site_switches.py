@@ -28,6 +28,15 @@ TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 READY_AFTER_S = 1.0  # a transition takes less, and is not to share its time
 
 
+def database_fault(
+    network: Network, writers: Mapping[str, QueueWriter], writer: QueueWriter, error: SouthboundError
+) -> PlaceFault:
+    """Return the fault of a whole database: of all our circuit ports in it, whichever were to be written."""
+    ours = (Hop(tail, head) for tail, head, _ in network.circuit_links if network.is_ours(tail))
+    ports = frozenset(hop for hop in ours if writers.get(hop.tail) is writer)
+    return PlaceFault(f"database {writer.remote}", str(error), ports=ports)
+
+
 class SiteSwitches:
     """Every switch of the site."""
 
@@ -177,7 +186,7 @@ class SiteSwitches:
         try:
             failed = writer.apply_each(queues, TIMEOUT_S)
         except SouthboundError as error:
-            return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(named.values())),)
+            return (database_fault(self._site.network, self._writers, writer, error),)
         return tuple(
             PlaceFault(f"port {name} of {named[name].tail}", str(why), ports=frozenset({named[name]}))
             for name, why in failed.items()

@@ -40,10 +40,10 @@ def tell_begun(state: GuardedState) -> None:
 
 
 def _since(state: GuardedState, fault: PlaceFault) -> PlaceFault:
-    """Return a fault with what was in force across it when it began."""
-    installed = state.installed
+    """Return a fault with what was in force across it when it began; one that is known, at all ports of both."""
+    installed, network = state.installed, state.site.network
     known, entries = installed.faults.get(fault.place), installed.meters.entries if installed.meters else ()
-    held = tuple(e for e in entries if fault.closed.is_crossed(state.site.network, e.flow.path))
+    held = tuple(e for e in entries if fault.closed.is_crossed(network, e.flow.path))
     if known is None and installed.in_force is None:  # its ports may have any queues: they wait for its meters
         ports = frozenset(hop for hop in state.desired.plan.links if hop.tail in fault.switches)
         since_us = state.elapsed_us()
@@ -54,9 +54,11 @@ def _since(state: GuardedState, fault: PlaceFault) -> PlaceFault:
         ports = known.ports if known.is_unsure else fault.ports
         goes_on = replace(fault, since_us=known.since_us, is_unsure=known.is_unsure, is_told=known.is_told)
         return replace(goes_on, ports=ports, held=held)
-    both = ((known.held_entry(e.flow), e) for e in held)
+    wider = replace(known, why=fault.why, is_gone=fault.is_gone, ports=known.ports | fault.ports)
+    there = (e for e in entries if wider.closed.is_crossed(network, e.flow.path))
+    both = ((known.held_entry(e.flow) if known.closed.is_crossed(network, e.flow.path) else e, e) for e in there)
     least = tuple(min(one, e, key=lambda x: x.frame_bps) for one, e in both if one is not None)
-    return replace(known, why=fault.why, is_gone=fault.is_gone, held=least)
+    return replace(wider, held=least)
 
 
 def note_back(state: GuardedState, places: Iterable[str]) -> None:

@@ -42,6 +42,11 @@ class Ground:
             self.queues[hop] = {c: x.queue_bps for c, x in plan.links[hop].classes.items()}
             self.circuits[hop] = plan.links[hop].circuit_bps
 
+    def has_queues(self, plan: Plan, hop: Hop) -> bool:
+        """Return whether a port has the queues of a plan."""
+        wanted = {c: x.queue_bps for c, x in plan.links[hop].classes.items()}
+        return (self.queues[hop], self.circuits[hop]) == (wanted, plan.links[hop].circuit_bps)
+
     def layers(self, acting: Iterable[Entry]) -> dict[Hop, Layers]:
         """Return what hosts that act on entries send to each link, and what the layers below let through."""
         entries = [*acting]

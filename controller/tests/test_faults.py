@@ -2,10 +2,17 @@
 
 import pytest
 
+from controller.plan.faults import PlaceFault
 from controller.plan.invariant import violations
+from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
+from controller.site import Site
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.tests.kept_queues import KeptQueues
+from controller.southbound.site_switches import SiteSwitches
+from controller.state.faults import note_failed
 from controller.state.not_carried import not_carried
-from controller.tests.fakes import FakeSite, sending_image
+from controller.tests.fakes import FakeSite, FakeSwitches, sending_image
 from mininet_tests.testing.networks import chile_illinois_2
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -14,6 +21,27 @@ TWO = chile_illinois_2()
 STANDING = (flow(FlowClass.PREDICTABLE, "base22", network=TWO), flow(FlowClass.BACKGROUND, "base23", network=TWO))
 NORTH, SOUTH = Hop("ls1", "north"), Hop("ls1", "south")
 TWO_MINUTES_S = 120
+MANY_WRITES = 50
+
+
+class QueuesInDatabases(FakeSwitches):
+    """Switches whose queues are in databases, each of two circuit ports, written as they really are."""
+
+    def __init__(self):
+        super().__init__()
+        self.databases = {switch.name: KeptQueues(f"unix:{switch.name}") for switch in TWO.switches}
+        sessions = SwitchSessions.__new__(SwitchSessions)
+        self.real = SiteSwitches(Site(TWO, DEFAULT_POLICY, (), 300), sessions, self.databases)
+
+    def put_queues(self, plan, shut, *, in_doubt=False):
+        """Take queues; who is told again and again without an end fails."""
+        super().put_queues(plan, shut, in_doubt=in_doubt)
+        assert len(self.log) < MANY_WRITES, "nobody gets any further"
+        return self.real.put_queues(plan, shut, in_doubt=in_doubt)
+
+    def mended(self, fault, meters, queues):
+        """Take what is in force."""
+        return self.real.mended(fault, meters, queues)
 
 
 @pytest.fixture
@@ -86,6 +114,44 @@ def test_what_needs_a_broken_port_is_not_carried_and_what_was_carried_keeps_what
     site.converge()
     assert sent_bps(site, "base20") + sent_bps(site, "base21") > 900_000_000
     assert (site.reports.view().error, carries_not(site).flows) == ("", {})
+
+
+def test_a_database_that_fails_at_one_of_its_ports_keeps_nobody_from_going_on_and_all_its_ports_as_they_are():
+    site = FakeSite(TWO, STANDING, switches=QueuesInDatabases())
+    site.attach_all()
+    site.converge()
+    database, seen = site.switches.databases["ls1"], site.state.events.last
+    database.is_gone = True
+    site.switches.log.clear()
+    sending_image(site)
+    assert database.asked[0][:-1] == ("ls1-north",)
+    why = "no answer from the OVSDB server at unix:ls1 within 5 s"
+    assert said(site, seen, "fault.began") == [{"place": "database unix:ls1", "why": why}]
+    assert carries_not(site).links.keys() == {NORTH, SOUTH}
+    assert sent_bps(site, "base20") == 0
+    assert sent_bps(site, "base23") > 900_000_000
+    assert not violations(site.reports.view().layers)
+    site.switches.log.clear()
+    database.is_gone = False
+    site.converge()
+    site.demand("base20", "base21")
+    site.converge()
+    assert sent_bps(site, "base20") + sent_bps(site, "base21") > 900_000_000
+    assert (site.reports.view().error, carries_not(site).links) == ("", {})
+
+
+@pytest.mark.parametrize("ports", [(NORTH, SOUTH), (SOUTH, NORTH)])
+def test_a_known_fault_that_is_found_at_one_more_port_leaves_both_ports_and_what_crosses_them_as_they_are(site, ports):
+    before = [sent_bps(site, host) for host in ("base22", "base23")]
+    site.switches.mended = lambda fault, *_: (fault,)
+    with site.state.changed:
+        for port in ports:
+            note_failed(site.state, [PlaceFault("database unix:ls1", "no answer", ports=frozenset({port}))])
+    site.converge()
+    assert carries_not(site).links.keys() == {NORTH, SOUTH}
+    assert carries_not(site).flows.keys() == {f.name for f in STANDING}
+    assert all(before)
+    assert [sent_bps(site, host) for host in ("base22", "base23")] == before
 
 
 def test_a_fault_that_lasts_is_one_line_and_its_end_another(site):

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flows_in
+from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flow, flows_in
 from controller.state.acts import NOTHING
-from controller.tests.world import LEASE_US, World
+from controller.tests.world import LEASE_US, World, database_of
 from controller.work.kept import KeptLooks
 from topology.network import Hop
-from topology.protocol import Hello
+from topology.protocol import FlowClass, Hello
 
 STANDBY_BPS = 10_000_000
 
@@ -53,9 +53,10 @@ class SiteMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_whole=st.booleans())
     def a_place_breaks_or_is_whole(self, data, is_whole):
-        """A switch or a port does not do what it is told, until it does."""
+        """A switch, a port or a database does not do what it is told, until it does."""
         names = [switch.name for switch in self.network.switches]
-        place = data.draw(st.sampled_from([*names, *(Hop(tail, head) for tail, head, _ in self.network.circuit_links)]))
+        ports = [Hop(tail, head) for tail, head, _ in self.network.circuit_links]
+        place = data.draw(st.sampled_from([*names, *map(database_of, names), *ports]))
         (self.world.broken.discard if is_whole else self.world.broken.add)(place)
 
     @rule()
@@ -120,6 +121,28 @@ def settled(*flows_now):
     world.wants(flows_now, {})
     world.settles()
     return world
+
+
+def test_a_database_whose_silence_is_found_port_by_port_keeps_nobody_from_going_on():
+    world, image = World(RING), flow(FlowClass.URGENT, "albu10", "losa10", RING)
+    world.settles()
+    written, put_queues = [], world.put_queues
+
+    def put_some(plan, shut, *, in_doubt=False):
+        written.append(put_queues(plan, shut, in_doubt=in_doubt))
+        assert len(written) < 20, "nobody gets any further"
+        return written[-1]
+
+    world.put_queues = put_some
+    world.broken.add(database_of("albu1"))
+    world.wants((image,), {})
+    world.convergence.step()
+    assert [fault.ports for failed in written for fault in failed] == [
+        {Hop("albu1", "losa1")},
+        {Hop("albu1", "live1")},
+    ]
+    assert world.value.installed.closed.ports == {Hop("albu1", "losa1"), Hop("albu1", "live1")}
+    world.settles()
 
 
 @pytest.mark.parametrize("network", [GIGABIT, RING], ids=["line", "ring"])

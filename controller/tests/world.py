@@ -77,7 +77,7 @@ class World(Ground):
         self.hosts = {host.name: WorldHost() for host in network.hosts}
         super().__init__(network, self.value.desired.plan)
         self.fails_after: int | None = None  # so many parts of a switch's step, once
-        self.broken: set[str | Hop] = set()  # switches and ports that do not do what they are told, until they do
+        self.broken: set[str | Hop] = set()  # switches, ports and databases that do not do what they are told
         for name in self.hosts:
             self.calls(name)
 
@@ -142,14 +142,22 @@ class World(Ground):
         return None
 
     def put_queues(self, plan: Plan, shut: Closed, *, in_doubt: bool = False) -> tuple[PlaceFault, ...]:
-        """One transaction, for the ports that are there."""
-        return self._put_queues(plan, [hop for hop in plan.links if hop not in shut.ports])
+        """One transaction for each switch's database, for ports that are there and have, or may have, other queues."""
+        unlike = [hop for hop in plan.links if in_doubt or not self.has_queues(plan, hop)]
+        return self._put_queues(plan, [hop for hop in unlike if hop not in shut.ports])
 
     def _put_queues(self, plan: Plan, hops: list[Hop]) -> tuple[PlaceFault, ...]:
-        failed = [hop for hop in hops if self._fails(hop)]
-        self.put_port_queues(plan, [hop for hop in hops if hop not in failed])
+        silent: dict[str, list[Hop]] = {}
+        for hop in hops:
+            if database_of(hop.tail) in self.broken:
+                silent.setdefault(database_of(hop.tail), []).append(hop)
+        failed = [hop for hop in hops if database_of(hop.tail) not in silent and self._fails(hop)]
+        self.put_port_queues(plan, [hop for hop in hops if database_of(hop.tail) not in silent and hop not in failed])
         self.check()
-        return tuple(PlaceFault(f"port {hop}", "it is not there", ports=frozenset({hop})) for hop in failed)
+        return (
+            *(PlaceFault(f"port {hop}", "it is not there", ports=frozenset({hop})) for hop in failed),
+            *(PlaceFault(place, "it does not answer", ports=frozenset(ports)) for place, ports in silent.items()),
+        )
 
     def mended(self, fault: PlaceFault, meters: Plan, queues: Plan) -> tuple[PlaceFault, ...]:
         """Bring a place to what is in force there."""
@@ -303,6 +311,11 @@ class World(Ground):
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
         assert not self.value.installed.faults
+
+
+def database_of(switch: str) -> str:
+    """Return the name of the database that has the queues of a switch's ports."""
+    return f"database of {switch}"
 
 
 def _silent(switch: str) -> PlaceFault:

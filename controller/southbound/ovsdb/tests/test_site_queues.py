@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.faults import OPEN
+from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
@@ -13,32 +13,9 @@ from controller.plan.tests.factories import any_network, demands_in
 from controller.site import Site
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.desired_queues import port_queues
+from controller.southbound.ovsdb.tests.kept_queues import KeptQueues
 from controller.southbound.site_switches import SiteSwitches
 from mininet_tests.testing.networks import FILES, loaded
-
-
-class KeptQueues:
-    """A writer that keeps what it is told to write."""
-
-    remote = "unix:none"
-
-    def __init__(self):
-        self.ports = {}
-        self.held = {}
-        self.failing = {}  # by port, why it cannot have them
-
-    def apply_each(self, ports, timeout_s):
-        """Take queues by port."""
-        del timeout_s
-        failed = {name: why for name, why in self.failing.items() if name in ports}
-        self.ports |= ports
-        self.held |= {name: queues for name, queues in ports.items() if name not in failed}
-        return failed
-
-    def taken(self):
-        """The ports that were named since this was asked last."""
-        names, self.ports = set(self.ports), {}
-        return names
 
 
 def planned_switches():
@@ -86,6 +63,24 @@ def test_a_port_that_could_not_have_its_queues_is_written_again_and_so_is_one_th
     for _ in range(2):
         assert switches.mended(fault, plan, plan) == ()
         assert writers["pt1"].taken() == {"pt-wan"}
+
+
+def test_of_a_database_that_fails_all_ports_have_the_fault_whichever_were_to_be_written():
+    switches, writers, plan = planned_switches()
+    switches.put_queues(plan, OPEN)
+    far, wan = (hop for hop in sorted(plan.links) if hop.tail == "dl1")
+    writers["dl1"].is_gone = True
+    less = replace(plan, links={**plan.links, far: replace(plan.links[far], circuit_bps=10**9)})
+    (fault,) = switches.put_queues(less, OPEN)
+    assert (fault.place, fault.ports) == (f"database {writers['dl1'].remote}", {far, wan})
+    assert switches.put_queues(less, Closed(ports=fault.ports), in_doubt=True) == ()
+    (found,) = switches.mended(PlaceFault("port far", "it was not there", ports=frozenset({far})), plan, plan)
+    assert found.ports == {far, wan}
+    writers["dl1"].is_gone = False
+    assert switches.mended(fault, plan, plan) == ()
+    writers["dl1"].taken()
+    assert switches.put_queues(less, OPEN) == ()
+    assert "dl-far" in writers["dl1"].taken()
 
 
 @settings(deadline=None, max_examples=50)
