@@ -190,10 +190,16 @@ def check_connects(network: Network, target: str, lanes: int, *, is_called: bool
 
 
 def check_lanes(network: Network, senders: tuple[str, ...], target: str) -> None:
-    """Refuse lanes of several hosts, or of one without two interfaces for them: the sender's address tells them."""
+    """Refuse lanes of several hosts, or of one that has no agent, or not two interfaces whose addresses tell them.
+
+    Raises:
+        NotAllowed: they are such.
+    """
     if len(senders) > 1:
         raise NotAllowed("lanes", f"need one sending host, got {len(senders)}: announce each by itself")
     machine = network.machine(senders[0])
+    if not network.host(machine).has_agent:
+        raise NotAllowed("lanes", f"{machine} has no agent that could deal its connections to lanes")
     if len(network.interfaces_of(machine)) < 2:
         why = (
             f"{machine} has one interface in {network.name}, and each lane goes by one of its own: see docs/network.md"

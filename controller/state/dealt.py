@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controller.plan.announcements import Announcement
-from controller.state.reported import HostState
+from controller.state.reported import NO_AGENT, HostState
 from topology.network import Network
 
 
@@ -17,4 +17,4 @@ def is_dealt(known: Announcement, hosts: Mapping[str, HostState], network: Netwo
     receiver = hosts.get(network.machine(known.flows[0].target))
     if known.is_called and receiver is not None and receiver.lacks_lanes(known.announcement_id):
         return False
-    return not any(hosts[lane.machine].lacks(lane.name) for lane in known.flows)
+    return not any(hosts.get(lane.machine, NO_AGENT).lacks(lane.name) for lane in known.flows)

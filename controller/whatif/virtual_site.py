@@ -94,7 +94,8 @@ class VirtualSite:
         ledger.saved(ledger.changes(decided=True))
         left = left_bytes(state.wished)
         for flow in (flow for known in ledger.announcements.values() for flow in known.flows):
-            host = hosts[flow.machine]
+            if (host := hosts.get(flow.machine)) is None:  # it has no agent, and is not asked
+                continue
             hosts[flow.machine] = host._replace(wants={**host.wants, flow.name: flow.name in left})
         return replace(state, reported=replace(state.reported, lines=lines, hosts=Hosts(hosts)))
 

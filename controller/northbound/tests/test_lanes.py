@@ -14,7 +14,8 @@ from controller.plan.invariant import violations
 from controller.promise_watch import PromiseWatch
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
-from mininet_tests.testing.networks import FILES, loaded
+from mininet_tests.testing.networks import FILES, described, loaded
+from topology.network_text import section_of
 from topology.protocol import FlowClass, Hello
 
 NETWORK = loaded(FILES["two-lanes"])
@@ -149,6 +150,14 @@ def test_lanes_that_cannot_be_are_refused_with_what_is_needed(client, change, sa
     answer = client.post("/v1/announcements", json=IMAGE | change)
     assert (answer.status_code, answer.json()["field"]) == (422, "lanes")
     assert said in answer.json()["detail"]
+
+
+def test_lanes_of_a_host_without_an_agent_are_refused_for_nobody_could_deal_its_connections():
+    said = section_of(NETWORK)
+    said["sites"]["la-serena"]["hosts"]["base20"]["agent"] = False
+    answer = TestClient(api_of(FakeSite(described(said)))).post("/v1/announcements", json=IMAGE)
+    assert (answer.status_code, answer.json()["field"]) == (422, "lanes")
+    assert "base20 has no agent" in answer.json()["detail"]
 
 
 def test_each_lane_has_its_own_rate_window_and_rule_and_one_agent_holds_both(client, site):

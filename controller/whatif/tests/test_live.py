@@ -11,7 +11,8 @@ from controller.plan.ledger import Created
 from controller.plan.maintenance import Maintenance
 from controller.tests.fakes import FakeSite, image
 from controller.whatif.live import SHORTEST_US, forecast, horizon_us
-from mininet_tests.testing.networks import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2, described
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 
 S = 1_000_000
@@ -99,6 +100,17 @@ def test_an_image_under_way_is_late_if_its_circuit_dies_and_goes_on_from_what_ha
     assert (late["kind"], late["id"]) == ("announcement", promise.announcement_id)
     assert late["why"].startswith("north down")
     assert late["done"] > late["promised"]
+
+
+def test_an_image_of_a_host_without_an_agent_is_foreseen_too():
+    said = section_of(chile_illinois_2())
+    said["sites"]["la-serena"]["hosts"]["base20"]["agent"] = False
+    site = FakeSite(described(said))
+    site.attach_all()
+    site.wire()
+    site.announce(image())
+    site.converge()
+    assert [*foreseen(site, "north")] == ["image"]
 
 
 def test_a_reservation_to_come_breaks_for_its_whole_time_and_one_that_is_over_before_is_not_looked_at(site):
