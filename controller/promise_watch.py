@@ -1,5 +1,6 @@
 """Says of each promise, once, that it will be late, is not carried or cannot be kept; and when it is well again."""
 
+from controller.plan.announcements import Announcement
 from controller.plan.keeping import fits, unkeepable
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
@@ -35,7 +36,7 @@ class PromiseWatch:
             self._look_at_calendar()
 
     def _look_at_announcements(self) -> None:
-        """Tell of what is announced and will be late or is not carried; late ones are told of as that."""
+        """Tell of what is announced and will be late or is not carried; what is late is told of as that."""
         state, now = self._state, self._state.now()
         if state.must_replan():
             return  # the plan has yet to follow, and then it is looked at again
@@ -48,20 +49,24 @@ class PromiseWatch:
             late = {name: one for name, one in late.items() if waited_for.isdisjoint(machines[name])}
         for name in sorted(late.keys() - self._late):
             self._tell_late(name, late[name])
-        for name in sorted((self._late - late.keys()) & known.keys()):
+        # What has no rate now cannot be seen to have it again.
+        still = {n for n in self._late & known.keys() if _waits_for_its_end(known[n], now.calendar_us)}
+        for name in sorted((self._late - late.keys() - still) & known.keys()):
             state.events.publish("announcement.resumed", announcement=name)
-        self._late = frozenset(late)
+        self._late = frozenset(late.keys() | still)
         if now.elapsed_us < state.value.started_us + STARTING_US:
             return  # switches and agents are still being found
         moment = Moment(state.site, state.value, now)
         found = {name: announcement_obstacles(moment, one) for name, one in known.items()}
-        not_carried = frozenset(name for name, why in found.items() if why and name not in late)
-        for name in sorted(not_carried - self._not_carried):
+        obstructed = {name for name, why in found.items() if why}
+        anew = obstructed - self._late - self._not_carried
+        for name in sorted(anew):
             why = "; ".join(found[name])
             state.events.publish("announcement.not_carried", level="error", announcement=name, why=why)
-        for name in sorted((self._not_carried - not_carried) & found.keys()):
+        over = (self._not_carried & found.keys()) - obstructed - self._late
+        for name in sorted(over):
             state.events.publish("announcement.carried", announcement=name)
-        self._not_carried = not_carried
+        self._not_carried = frozenset((self._not_carried & found.keys()) - over | anew)
 
     def _look_at_overdue(self) -> None:
         """Tell of what is late already, although the plan has its rate: its sender, its receiver or a loss is why."""
@@ -93,3 +98,8 @@ class PromiseWatch:
             if name in ledger.reservations and ledger.reservations[name].reason.startswith("cannot be kept"):
                 ledger.note(name, "", now_us)
                 state.events.publish("reservation.keepable", reservation=name)
+
+
+def _waits_for_its_end(known: Announcement, now_us: int) -> bool:
+    """Return whether an announcement is promised no rate at a moment, and has not arrived."""
+    return known.finished_us is None and not known.floor_bps(now_us)
