@@ -1,5 +1,6 @@
 """What there is to read of reservations: those that have not ended, and those that have, which are in the database."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, takewhile
 from operator import attrgetter
@@ -77,13 +78,25 @@ class Reserved:
             except DatabaseFailed as failure:
                 lacks = failure.why
         beyond = [known for known in live if after_sequence < known.sequence]
-        each = (
-            max(same, key=_VERSION) for _, same in groupby(sorted((*past.found, *beyond), key=_SEQUENCE), _SEQUENCE)
-        )
+        each = _each_as_it_is(past.found, beyond)
         known_so_far = takewhile(lambda known: past.up_to is None or known.sequence <= past.up_to, each)
         found = [*islice(filter(wanted.matches, known_so_far), limit + 1)]
         page = tuple(found[:limit])
         return ReservationsFound(page, page[-1].sequence if len(found) > limit else past.up_to, lacks)
+
+    def between(self, start_us: int, end_us: int, most: int) -> tuple[Reservation, ...]:
+        """Return whose time meets this one, Unix time: at most so many that have not ended, and so many that have.
+
+        Of those that have not ended the first to begin; the others are among the last that have ended since its start,
+        and none while the database cannot be read.
+        """
+        wanted = ReservationFilter(ends_after_us=start_us, starts_before_us=end_us)
+        live = sorted(filter(wanted.matches, self._use_cases.reservations()), key=attrgetter("start_us"))[:most]
+        try:
+            past = self._database.lately_ended(start_us, most)
+        except DatabaseFailed:
+            past = ()
+        return tuple(_each_as_it_is(filter(wanted.matches, past), live))
 
     def history(self, after: int, limit: int) -> tuple[HistoryItem, ...]:
         """Return what has ended, reservations and announcements, in the order in which that was saved.
@@ -98,6 +111,12 @@ class Reserved:
         if known is None:
             raise NotKnown("reservation", reservation_id, ())
         return known
+
+
+def _each_as_it_is(past: Iterable[Reservation], live: Iterable[Reservation]) -> Iterator[Reservation]:
+    """Yield each once, in the order of their sequence: what is in both is as its later version says."""
+    for _, same in groupby(sorted((*past, *live), key=_SEQUENCE), _SEQUENCE):
+        yield max(same, key=_VERSION)
 
 
 def _of_the_past(wanted: ReservationFilter, after_sequence: int, limit: int) -> PastQuery | None:

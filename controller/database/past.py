@@ -80,6 +80,12 @@ def _page(connection: Connection, query: PastQuery, state: ReservationState | No
     return PastPage(found, found[-1].sequence if len(found) == query.limit else last)
 
 
+def lately_ended(connection: Connection, since_us: int, limit: int) -> tuple[Reservation, ...]:
+    """Return those that have ended since a time, Unix time: the latest so many of them, the last one first."""
+    ended = select(PAST).where(PAST.c.changed_us > since_us).order_by(PAST.c.changed_us.desc()).limit(limit)
+    return tuple(reservation_of(row) for row in connection.execute(ended).mappings())
+
+
 def past_one(connection: Connection, reservation_id: str) -> Reservation | None:
     """Return the one of a name; None if there is none."""
     row = connection.execute(select(PAST).where(PAST.c.reservation_id == storable(reservation_id))).mappings().first()

@@ -11,7 +11,7 @@ from controller.database.chain import ChainEnd, ChainRow
 from controller.database.changes import ChangeQuery, changes, written_end
 from controller.database.ended import EndedQuery, ended_found
 from controller.database.history import HistoryItem, items_after
-from controller.database.past import PastPage, PastQuery, past_one, past_page, past_with_key
+from controller.database.past import PastPage, PastQuery, lately_ended, past_one, past_page, past_with_key
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.reservations import Reservation
 
@@ -44,6 +44,14 @@ class Questions(ABC):
             DatabaseFailed: they cannot be read.
         """
         return self.asked(partial(past_page, query=query))
+
+    def lately_ended(self, since_us: int, limit: int) -> tuple[Reservation, ...]:
+        """Return reservations that have ended since a time, Unix time: the latest so many, the last one first.
+
+        Raises:
+            DatabaseFailed: they cannot be read.
+        """
+        return self.asked(partial(lately_ended, since_us=since_us, limit=limit))
 
     def past_one(self, reservation_id: str) -> Reservation | None:
         """Return a reservation that has ended; None if there is none of this name.

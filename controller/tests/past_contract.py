@@ -89,6 +89,13 @@ class PastContract:
             == 2 * WINDOW_ROWS - 1
         )
 
+    def test_what_has_ended_lately_is_the_last_of_it_and_nothing_from_before(self, database):
+        many = [replace(reservation(n), state=ReservationState.EXPIRED, changed_us=100 - n) for n in range(1, 8)]
+        done(database, of(*many, reservation(9)))
+        assert database.lately_ended(94, 10) == tuple(many[:5])
+        assert database.lately_ended(94, 2) == tuple(many[:2])
+        assert database.lately_ended(99, 10) == ()
+
     def test_history_has_all_that_has_ended_in_the_order_it_was_saved(self, database, url):
         for n in (3, 1, 2):
             done(database, of(replace(reservation(n), state=ReservationState.EXPIRED)))

@@ -147,7 +147,9 @@ def _row(circuit: str, hop: Hop, rate_bps: int, promised: Promised, now: Now) ->
     lesser = [one for one in promised.lesser if one.end_us > drawn.start_us and one.start_us < drawn.end_us]
     for one in lesser:
         yield from _lesser(drawn, rate_bps, one, now.local)
-    shown = sorted(promised.reservations, key=lambda r: (r.start_us, r.sequence))[:MOST_DRAWN]
+    # What has ended makes room for what has not.
+    first = sorted(promised.reservations, key=lambda r: (r.state in ENDED, r.start_us, r.sequence))[:MOST_DRAWN]
+    shown = sorted(first, key=lambda r: (r.start_us, r.sequence))
     yield from _stacked(drawn, rate_bps, shown, now.local)
     for one in lesser:
         yield _hatched(drawn, rate_bps, one)

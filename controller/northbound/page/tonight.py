@@ -8,11 +8,10 @@ import structlog
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.calendar_svg import CalendarRow, LesserTime, Now, calendar_rows, span
-from controller.plan.reservations import ReservationFilter
 
 LOOK_S = 1.0
 ANEW_US = 30_000_000  # the line of now moves
-MOST = 2_000  # reservations and announcements that are read
+MOST = 2_000  # reservations that have not ended, that have, and announcements: of each
 
 log = structlog.get_logger()
 
@@ -53,8 +52,7 @@ class Tonight:
     def _made(self) -> tuple[CalendarRow, ...]:
         behind, now_us = self._behind, self._behind.now_us()
         drawn = span(now_us)
-        wanted = ReservationFilter(ends_after_us=drawn.start_us, starts_before_us=drawn.end_us)
-        reservations = behind.reserved.page(wanted, 0, MOST).page
+        reservations = behind.reserved.between(drawn.start_us, drawn.end_us, MOST)
         announcements = behind.announced.latest(MOST)
         lesser = tuple(self._lesser(drawn.start_us))
         return tuple(calendar_rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))

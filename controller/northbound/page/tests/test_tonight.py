@@ -1,0 +1,67 @@
+"""What is promised now is in the calendars whatever has ended."""
+
+from dataclasses import replace
+
+from fastapi.testclient import TestClient
+
+from controller.database import Changes
+from controller.northbound.page.tonight import Tonight
+from controller.northbound.tests.site import MANY, NIGHT, api_of, dependencies_of
+from controller.plan.lifecycle import ReservationState
+from controller.tests.database_child import reservation
+from controller.tests.fakes import START_US, FakeSite, opened
+from mininet_tests.testing.networks import chile_illinois
+
+DAY_US = 86_400_000_000
+HOUR_US = 3_600_000_000
+LONG_AGO_US = START_US - 60 * DAY_US
+LATELY_US = START_US - 2 * HOUR_US
+ENDED = 2_500
+
+
+def ended(number, end_us):
+    """A reservation of the circuit that has ended, after an hour."""
+    return replace(
+        reservation(number),
+        state=ReservationState.EXPIRED,
+        path=chile_illinois().path("base20", "arch"),
+        start_us=end_us - HOUR_US,
+        end_us=end_us,
+        changed_us=end_us,
+        rate_bps=1_000_000,
+        key="",
+    )
+
+
+def drawn(*past):
+    """What the calendars show after so much has ended, with the name of what is reserved for tonight."""
+    database = opened("sqlite://")
+    for first in range(0, len(past), 1_000):
+        database.save(Changes(reservations=past[first : first + 1_000])).result(30)
+    site = FakeSite(chile_illinois(), standing=(), database=database)
+    made = TestClient(api_of(site)).post(MANY, json=NIGHT | {"commit": True}).json()
+    return "".join(row.svg for row in Tonight(dependencies_of(site)).rows()), made["id"]
+
+
+def test_what_is_reserved_tonight_is_drawn_after_thousands_have_ended():
+    svg, name = drawn(*(ended(n, LONG_AGO_US) for n in range(1, ENDED)))
+    assert f'id="cal-{name}"' in svg
+
+
+def test_what_is_reserved_tonight_is_drawn_after_thousands_have_ended_today():
+    svg, name = drawn(*(ended(n, LATELY_US) for n in range(1, ENDED)))
+    assert f'id="cal-{name}"' in svg
+
+
+def test_what_has_ended_lately_is_drawn_beside_what_has_ended_long_ago():
+    long_ago = (ended(n, LONG_AGO_US) for n in range(1, ENDED))
+    svg, _ = drawn(*long_ago, ended(ENDED, LATELY_US), *(ended(n, LONG_AGO_US) for n in range(ENDED + 1, 2 * ENDED)))
+    assert f'id="cal-r{ENDED}"' in svg
+    assert 'id="cal-r1"' not in svg
+
+
+def test_what_is_reserved_is_drawn_without_the_database():
+    site = FakeSite(chile_illinois(), standing=())
+    made = TestClient(api_of(site)).post(MANY, json=NIGHT | {"commit": True}).json()
+    site.database.close()
+    assert f'id="cal-{made["id"]}"' in "".join(row.svg for row in Tonight(dependencies_of(site)).rows())
