@@ -46,10 +46,10 @@ def span(now_us: int) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The moment, Unix time, and the site's time zone."""
+    """The moment, Unix time, and the site's time zone; None for this machine's, which is at its site."""
 
     us: int
-    local: tzinfo
+    local: tzinfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _row(circuit: str, hop: Hop, rate_bps: int, promised: Promised, now: Now) ->
     yield "</svg>"
 
 
-def _days(drawn: Span, local: tzinfo) -> Iterator[str]:
+def _days(drawn: Span, local: tzinfo | None) -> Iterator[str]:
     """Yield a line for each midnight of UTC, with the site's time below it if that is another."""
     for at_us in range(drawn.start_us, drawn.end_us, DAY_US):
         at = datetime.fromtimestamp(at_us / 1e6, UTC)
@@ -182,7 +182,7 @@ def _lost(drawn: Span, rate_bps: int, one: LesserTime) -> tuple[float, float, fl
     return left, max(2.0, right - left), HEIGHT * (1 - min(one.rate_bps, rate_bps) / rate_bps)
 
 
-def _lesser(drawn: Span, rate_bps: int, one: LesserTime, local: tzinfo) -> Iterator[str]:
+def _lesser(drawn: Span, rate_bps: int, one: LesserTime, local: tzinfo | None) -> Iterator[str]:
     """Yield a time in which a circuit carries less, behind what is promised."""
     carried = f"only {shown_rate(one.rate_bps)} goes by" if one.rate_bps else "nothing goes by"
     about = f"{one.words}: {carried}, {_both(one.start_us, local)} to {_both(one.end_us, local)}"
@@ -199,7 +199,7 @@ def _hatched(drawn: Span, rate_bps: int, one: LesserTime) -> str:
     return f'<path class="hatch" d="M{x:.1f} {TOP}v{high:.1f}{lines}"/>'
 
 
-def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], local: tzinfo) -> Iterator[str]:
+def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], local: tzinfo | None) -> Iterator[str]:
     """Yield each reservation as the steps that it takes in the stack of all that are at the same time."""
     inside = [r for r in reservations if r.end_us > drawn.start_us and r.start_us < drawn.end_us]
     edges = sorted({max(r.start_us, drawn.start_us) for r in inside} | {min(r.end_us, drawn.end_us) for r in inside})
@@ -229,7 +229,7 @@ def _piece(drawn: Span, start_us: int, end_us: int, below_bps: int, own_bps: int
     return f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z"
 
 
-def _about(known: Reservation, local: tzinfo) -> str:
+def _about(known: Reservation, local: tzinfo | None) -> str:
     """Return a reservation in words: for who points at it, or has it read to him."""
     until = f"{_both(known.start_us, local)} to {_both(known.end_us, local)}"
     words = f", {known.description}" if known.description else ""
@@ -239,7 +239,7 @@ def _about(known: Reservation, local: tzinfo) -> str:
     return f"{known.reservation_id}, {known.state}: {rate} {known.flow_class}, {ends}, {until}{whose}{words}"
 
 
-def _both(at_us: int, local: tzinfo) -> str:
+def _both(at_us: int, local: tzinfo | None) -> str:
     """Return a moment in UTC, and in the site's time if that is another."""
     at = datetime.fromtimestamp(at_us / 1e6, UTC)
     here = at.astimezone(local)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, tzinfo
 
 import structlog
 
@@ -55,7 +54,7 @@ class Tonight:
         reservations = behind.reserved.between(drawn.start_us, drawn.end_us, MOST)
         announcements = behind.announced.latest(MOST)
         lesser = tuple(self._lesser(drawn.start_us))
-        return tuple(calendar_rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))
+        return tuple(calendar_rows(behind.network, reservations, announcements, Now(now_us), lesser))
 
     def _lesser(self, ends_after_us: int) -> Iterator[LesserTime]:
         """Yield when circuits carry less, or did: what was planned here, and what the configuration says."""
@@ -65,8 +64,3 @@ class Tonight:
         for circuit, periods in maintaining.schedules.items():
             for period in periods:
                 yield LesserTime(circuit, period.start_us, period.end_us, period.rate_bps, "schedule")
-
-
-def here() -> tzinfo:
-    """Return the time zone where the controller is, which is at its site."""
-    return datetime.now(UTC).astimezone().tzinfo or UTC

@@ -1,7 +1,10 @@
-"""What is promised now is in the calendars whatever has ended."""
+"""What is promised now is in the calendars whatever has ended, and at the hours of the place."""
 
+import re
+import time
 from dataclasses import replace
 
+import pytest
 from fastapi.testclient import TestClient
 
 from controller.database import Changes
@@ -16,6 +19,7 @@ DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 LONG_AGO_US = START_US - 60 * DAY_US
 LATELY_US = START_US - 2 * HOUR_US
+CLOCKS_CHANGE_US = 1_788_667_200_000_000  # 2026-09-06T04:00:00Z
 ENDED = 2_500
 
 
@@ -65,3 +69,23 @@ def test_what_is_reserved_is_drawn_without_the_database():
     made = TestClient(api_of(site)).post(MANY, json=NIGHT | {"commit": True}).json()
     site.database.close()
     assert f'id="cal-{made["id"]}"' in "".join(row.svg for row in Tonight(dependencies_of(site)).rows())
+
+
+@pytest.fixture
+def in_chile(monkeypatch):
+    """This machine is in Chile; its rule is said in full, for a machine without a database of zones."""
+    monkeypatch.setenv("TZ", "<-04>4<-03>,M9.1.6/24,M4.1.6/24")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_chile")
+def test_hours_of_the_place_are_those_of_each_moment_when_the_clocks_change():
+    """In Chile they go from 24:00 of 5 September 2026 to 01:00: from four hours behind UTC to three."""
+    site = FakeSite(chile_illinois(), standing=())
+    site.clock.now_us = CLOCKS_CHANGE_US
+    svg = "".join(row.svg for row in Tonight(dependencies_of(site)).rows())
+    midnights = re.findall(r"(\w{3} \d\d:\d\d) here", svg)
+    assert {"Fri 20:00", "Sun 21:00"} <= {*midnights}
