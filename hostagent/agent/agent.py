@@ -16,6 +16,7 @@ from hostagent.agent import declining
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.open_streams import OpenStreams
+from hostagent.agent.shown_certificate import ShownCertificate
 from hostagent.agent.status import Sight
 from hostagent.agent.staying import Staying
 from hostagent.agent.stream import DIAL_WITHIN_S, Bell, ControllerStream, Received
@@ -31,7 +32,6 @@ from hostagent.log import log
 from hostagent.settings import AgentSettings
 from hostagent.stores.stores import Stores
 from topology import __version__
-from topology.certificates import ENDING_DAYS
 from topology.protocol import (
     SAID_AGAIN_S,
     Allocation,
@@ -113,7 +113,7 @@ class Agent:
         if self._staying.is_stopped:
             stream.cancel()
         said: Applied | Declined | None = None
-        served = False
+        shown: ShownCertificate | None = None  # once it serves us
         try:
             for heard in stream.messages():
                 answer = self._heard(heard, stream)
@@ -123,16 +123,17 @@ class Agent:
                 self._tell_demand()
                 if isinstance(answer, Declined) and answer.epoch < answer.in_force:
                     stream.close("an older epoch is not obeyed")
-                elif not served:
+                elif shown is None:
                     log.info("agent.attached", controller=controller)
-                    _note_endings(stream)
-                    served = True
+                    shown = ShownCertificate(stream, self._settings)
+                else:
+                    shown.look()
         except NotAttached as error:
-            self._note_loss(controller, error, served=served)
+            self._note_loss(controller, error, served=shown is not None)
         finally:
             self._streams.remove(stream)
         self._note_lapse()
-        return served
+        return shown is not None
 
     def _heard(self, heard: Received, stream: ControllerStream) -> Applied | Declined | None:
         """Bring a controller's message into force; of another plan the other controllers hear what it is."""
@@ -349,11 +350,3 @@ class Agent:
             self._lapse_said = True
             self._counting.not_counted(in_force.plan.held)
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
-
-
-def _note_endings(stream: ControllerStream) -> None:
-    """Say which of the certificates ends soon."""
-    for whose, ends_s in stream.ends_s.items():
-        days_left = int(ends_s - time.time()) // 86_400
-        if days_left < ENDING_DAYS:
-            log.warning("agent.certificate_ending", whose=whose, controller=stream.controller, days_left=days_left)

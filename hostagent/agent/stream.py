@@ -152,7 +152,8 @@ class ControllerStream:
         host = host.strip("[]")
         context = None
         if self._tls is not None:
-            context, self.ends_s["host"] = self._tls.context(), self._tls.ends_s()
+            # In this order: of a file that is written now, what is shown may be newer than what is known of it.
+            self.ends_s["host"], context = self._tls.ends_s(), self._tls.context()
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
         for i, (family, _, _, _, address) in enumerate(found):
             try:

@@ -47,6 +47,7 @@ RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
 MAY_AGAIN_S = 0.25  # a renewal that may not be said must not wait for the next: what keeps it may last a moment
 HELLO_WITHIN_S = 10.0
+ENDING_AGAIN_S = 86_400.0  # it is said of who stays attached
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
 AT_ONCE = 8  # that are let in before others have their turn
 MOST, MOST_OF_ONE = 512, 128  # that have not said hello
@@ -104,6 +105,7 @@ class HostSessions:
         self._guests = OpenConnections[AgentConnection](MOST, MOST_OF_ONE)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
+        self._endings_s = self._loop.time() + ENDING_AGAIN_S
         self._socket: socket.socket | None = None
         self.greeted = threading.Event()
 
@@ -292,9 +294,7 @@ class HostSessions:
             log.warning("host.replaced", host=hello.host, peer=connection.peer, before=older.connection.peer)
             older.connection.close(CloseCode.NORMAL_CLOSURE, f"{hello.host} has called again, from {connection.peer}")
         log.info("host.up", host=hello.host, peer=connection.peer, kernel=hello.kernel, version=hello.version)
-        days_left = int(connection.ends_s - time.time()) // 86_400
-        if connection.ends_s and days_left < ENDING_DAYS:
-            log.warning("host.certificate_ending", host=hello.host, days_left=days_left)
+        _note_ending(session)
         self._tell(session)
 
     def certificates(self) -> dict[str, float]:
@@ -320,7 +320,7 @@ class HostSessions:
             self._listener.host_down(session.host)
 
     def _look(self) -> None:
-        """Look for who is silent, and for who is revoked."""
+        """Look for who is silent, for who is revoked, and once a day for certificates that end soon."""
         self._loop.call_later(LOOK_S, self._look)
         now_s = self._loop.time()
         for connection, since_s in tuple(self._connections.items()):
@@ -331,6 +331,10 @@ class HostSessions:
         for again in self._said.over(now_s):
             event = "host.refused" if again.why == UNKNOWN else "host.untrusted"
             log.warning(event, peer=again.network, why=again.why, again=again.times)
+        if now_s >= self._endings_s:
+            self._endings_s = now_s + ENDING_AGAIN_S
+            for session in self._sessions.values():
+                _note_ending(session)
         if self._credentials is not None:
             self._reread(self._credentials)
 
@@ -377,3 +381,10 @@ class HostSessions:
 def _failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Say that a callback has failed; the stream it was for ends by its silence."""
     log.error("host.failed", message=context.get("message"), exc_info=context.get("exception"))
+
+
+def _note_ending(session: _Session) -> None:
+    """Say that the certificate that an agent has shown ends soon, if it does."""
+    days_left = int(session.connection.ends_s - time.time()) // 86_400
+    if session.connection.ends_s and days_left < ENDING_DAYS:
+        log.warning("host.certificate_ending", host=session.host, days_left=days_left)
