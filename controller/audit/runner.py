@@ -9,8 +9,9 @@ which plans are in force until its repair is confirmed. So
 3. a step that is decided meanwhile is sent after it, and is what the switches are left with.
 
 A repair therefore never undoes a step of a transition. An audit begins only while all layers hold the desired plan; a
-transition waits for one place to answer at most. A switch that has come back is compared first, so that what it has
-lost is known, and the convergence then puts back what it still lacks, before anything else is changed.
+transition waits for one place to answer at most, and once for a database that does not: that is a fault then, which is
+tried again without ``writing``. A switch that has come back is compared first, so that what it has lost is known, and
+the convergence then puts back what it still lacks, before anything else is changed.
 
 Order of locks: ``writing`` first, then the state's.
 """
@@ -28,6 +29,7 @@ from controller.audit.record import AuditRecord, DriftView
 from controller.audit.switches import Part
 from controller.plan.faults import Closed
 from controller.plan.plan import Plan
+from controller.state.faults import note_failed
 from controller.state.guard import GuardedState
 from controller.state.reported import PlaceAlarm
 from topology.network import Switch
@@ -142,6 +144,7 @@ class AuditRunner:
         with self._state.changed:
             if self._state.stopping:  # what it could not reach may obey another controller by now
                 return
+            note_failed(self._state, [part.fault for part in parts if part.fault is not None])
         seen = reduce(Compared.__add__, (part.seen for part in parts), Compared())
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)

@@ -6,14 +6,15 @@ looked at does not keep the others from being looked at.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape, compared
-from controller.plan.faults import OPEN, Closed
+from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
 from controller.plan.wiring import PortFault, port_faults, port_links, with_port_numbers
 from controller.site import Site
-from controller.southbound.errors import ForeignQos, SouthboundError
+from controller.southbound.errors import DatabaseGone, ForeignQos, QueuesNotApplied, SouthboundError
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import switch_state
@@ -25,9 +26,11 @@ from controller.southbound.ovsdb import htb
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues, shapers
 from controller.southbound.ovsdb.writer import QueueWriter
+from controller.southbound.site_switches import database_fault
 from topology.network import Hop, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
+LOOK_S = 3.0  # a database is read from our copy: a connection that broke is made again in 1 s, and far away in 2
 
 # What a switch state is made of: a further kind of object is one more line.
 PARTS: tuple[tuple[DriftKind, Callable[[SwitchState], Mapping[Any, object]]], ...] = (
@@ -35,15 +38,24 @@ PARTS: tuple[tuple[DriftKind, Callable[[SwitchState], Mapping[Any, object]]], ..
     (DriftKind.METER, lambda state: {meter.meter_id: meter for meter in state.meters}),
     (DriftKind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
 )
+NOTHING_SEEN = Compared()
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What came of one part of an audit: what was seen, how many changes were made, what went wrong."""
+    """What came of one part of an audit.
+
+    Attributes:
+        seen: what was seen.
+        messages: how many changes were made.
+        error: what went wrong.
+        fault: of a database that does not answer, or behind which nobody acts; it is no error beside.
+    """
 
     seen: Compared
     messages: int = 0
     error: str = ""
+    fault: PlaceFault | None = None
 
 
 class SwitchAudit:
@@ -75,7 +87,8 @@ class SwitchAudit:
     def audited(self, switch: Switch, meters: Plan, queues: Plan, shut: Closed = OPEN) -> tuple[Part, ...]:
         """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``.
 
-        What is closed has a fault, which is known; it is not looked at, and nobody waits for it.
+        What is closed has a fault, which is known; it is not looked at, and nobody waits for it. Nor is a database that
+        does not answer asked for a second port.
         """
         closed = {
             link.port_name
@@ -87,10 +100,7 @@ class SwitchAudit:
         writer = self._writers[switch.name]
         is_shut = switch.name in shut.switches
         rules = Part(Compared()) if is_shut else _guarded(lambda: self._rules(switch, meters))
-        rows = [_guarded(lambda name=name: self._rows(writer, name, ports[name])) for name in ports]  # type: ignore[misc]
-        ours = {name: ports[name] for name, row in zip(ports, rows, strict=True) if _is_usable(row)}
-        kernel = _guarded(lambda: self._kernel(writer, ours))
-        return _guarded(lambda: self._ports(switch)), rules, *rows, kernel
+        return _guarded(lambda: self._ports(switch)), rules, *self._queues(writer, ports)
 
     def _ports(self, switch: Switch) -> Part:
         """Return how a switch's ports are; none of it is ours to repair."""
@@ -137,11 +147,33 @@ class SwitchAudit:
 
     # ---- queues ----
 
-    @staticmethod
-    def _rows(writer: QueueWriter, port_name: str, wanted: PortQueues) -> Part:
+    def _queues(self, writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[Part, ...]:
+        """Return what the database has of some ports, and the kernel; nothing further once the database is silent."""
+        rows: dict[str, Part] = {}
+        for name, wanted in ports.items():
+            rows[name] = self._asked(writer, partial(self._rows, writer, name, wanted))
+            if rows[name].fault is not None:
+                return tuple(rows.values())
+        ours = {name: ports[name] for name, row in rows.items() if _is_usable(row)}
+        return *rows.values(), self._asked(writer, partial(self._kernel, writer, ours))
+
+    def _asked(self, writer: QueueWriter, look: Callable[[], Part]) -> Part:
+        """Return a part for which a database is asked."""
+        try:
+            return look()
+        except (SouthboundError, OSError) as error:
+            return self._failed(writer, error)
+
+    def _failed(self, writer: QueueWriter, error: Exception, seen: Compared = NOTHING_SEEN) -> Part:
+        """Return a part that a database has not done; one that does not answer has a fault."""
+        if isinstance(error, DatabaseGone | QueuesNotApplied):
+            return Part(seen, fault=database_fault(self._site.network, self._writers, writer, error))
+        return Part(seen, error=str(error))
+
+    def _rows(self, writer: QueueWriter, port_name: str, wanted: PortQueues) -> Part:
         """Return what the database has of a port, repaired."""
         try:
-            found = writer.installed(port_name, TIMEOUT_S)
+            found = writer.installed(port_name, LOOK_S)
         except ForeignQos as error:
             return Part(_foreign(port_name, wanted, DriftKind.QUEUE, str(error)))
         seen = compared(DriftKind.QUEUE, shapers(port_name, wanted), shapers(port_name, found))
@@ -150,7 +182,7 @@ class SwitchAudit:
         try:
             changed = writer.apply({port_name: wanted}, TIMEOUT_S)
         except SouthboundError as error:
-            return Part(seen.settled(Outcome.FAILED), error=str(error))
+            return self._failed(writer, error, seen.settled(Outcome.FAILED))
         return Part(seen.settled(Outcome.REPAIRED), changed)
 
     def _kernel(self, writer: QueueWriter, ports: Mapping[str, PortQueues]) -> Part:

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
+from controller.audit.switches import Part
 from controller.plan.admission import Request
+from controller.plan.faults import PlaceFault
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.tests.fakes import START_US, FakeSite, ready_site
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, Telemetry
 
@@ -64,6 +67,32 @@ def test_of_an_audit_amid_which_the_controller_ends_nothing_is_told():
     assert site.switches.audited_with
     assert told(site, "drift.found") == []
     assert site.audits.view().audits == {}
+
+
+def test_a_database_that_an_audit_finds_silent_is_a_fault_that_no_audit_waits_for_again():
+    site = ready_site()
+    wan = Hop("ls1", "ch1")
+    silent = PlaceFault("database unix:ls1", "no answer", ports=frozenset({wan}))
+    seen, audited = [], site.switches.audited
+
+    def finds_it_silent(switch, meters, queues, shut):
+        seen.append(shut.ports)
+        is_asked = switch.name == "ls1" and wan not in shut.ports
+        return (Part(Compared(), fault=silent),) if is_asked else audited(switch, meters, queues, shut)
+
+    site.switches.audited, site.switches.mended = finds_it_silent, lambda fault, *_: (fault,)
+    pass_interval(site)
+    assert told(site, "fault.began") == [{"place": silent.place, "why": silent.why}]
+    assert told(site, "drift.alarm") == []
+    site.converge()
+    seen.clear()
+    pass_interval(site)
+    assert seen == [{wan}, {wan}]
+    assert (site.reports.view().error, site.reports.troubles(frozenset({1, 2}))) == (str(silent), ())
+    site.switches.mended = lambda *_: ()
+    site.converge()
+    assert [over["place"] for over in told(site, "fault.over")] == [silent.place]
+    assert site.reports.view().error == ""
 
 
 def test_one_that_has_stood_by_until_now_audits_an_interval_later_as_one_that_starts():

@@ -22,6 +22,11 @@ class KeptQueues:
         self.held |= {name: queues for name, queues in ports.items() if name not in failed}
         return failed
 
+    def apply(self, ports, timeout_s):
+        """Take queues by port; return how many."""
+        self.apply_each(ports, timeout_s)
+        return len(ports)
+
     def installed(self, port_name, timeout_s):
         """Return what a port was told."""
         self._answer([port_name], timeout_s)

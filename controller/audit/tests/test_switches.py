@@ -1,0 +1,63 @@
+"""An audit of switches whose database does not answer: it is waited for once, and is a fault."""
+
+import pytest
+
+from controller.audit.drift import DriftKind, Outcome
+from controller.audit.switches import LOOK_S, TIMEOUT_S, SwitchAudit
+from controller.plan.faults import OPEN, Closed
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import plan_of
+from controller.site import Site
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
+from controller.southbound.ovsdb.tests.kept_queues import KeptQueues
+from mininet_tests.testing.networks import chile_illinois_2
+from topology.network import Hop
+
+TWO = chile_illinois_2()
+PLAN = plan_of(network=TWO)
+OURS = frozenset({Hop("ls1", "north"), Hop("ls1", "south")})
+
+
+class UnwritableQueues(KeptQueues):
+    """A database that is read while it does not answer: a copy of it is here."""
+
+    def installed(self, port_name, timeout_s):
+        """Return what a port was told."""
+        del timeout_s
+        return self.held.get(port_name)
+
+
+def audited(database, shut=OPEN):
+    """What comes of an audit of a switch with two circuit ports, none of whose queues is there yet."""
+    sessions = SwitchSessions(RecordedSwitches(), new_term())
+    try:
+        audit = SwitchAudit(Site(TWO, DEFAULT_POLICY, (), 300), sessions, {"ls1": database, "ch1": KeptQueues()})
+        return audit.audited(TWO.switches[0], PLAN, PLAN, shut)
+    finally:
+        sessions.close()
+
+
+@pytest.mark.parametrize(("kind", "asked_s"), [(KeptQueues, LOOK_S), (UnwritableQueues, TIMEOUT_S)])
+def test_a_database_that_does_not_answer_is_waited_for_once_and_all_its_ports_have_the_fault(kind, asked_s):
+    database = kind("unix:ls1")
+    database.is_gone = True
+    parts = audited(database)
+    assert database.asked == [("ls1-north", asked_s)]
+    assert [(f.place, f.ports) for part in parts if (f := part.fault)] == [("database unix:ls1", OURS)]
+
+
+def test_of_a_database_that_is_known_to_be_silent_nobody_asks():
+    database = KeptQueues("unix:ls1")
+    database.is_gone = True
+    parts = audited(database, Closed(ports=OURS))
+    assert (database.asked, [part.fault for part in parts if part.fault]) == ([], [])
+
+
+def test_what_a_database_that_answers_lacks_is_put_there():
+    database = KeptQueues("unix:ls1")
+    parts = audited(database)
+    assert database.taken() == {"ls1-north", "ls1-south"}
+    repaired = [d for part in parts for d in part.seen.deviations if d.kind is DriftKind.QUEUE]
+    assert repaired
+    assert {d.outcome for d in repaired} == {Outcome.REPAIRED}
