@@ -9,11 +9,12 @@ down itself.
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hostagent.agent import declining
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
+from hostagent.agent.fallen import Fallen, deserted, fallen_after
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.open_streams import OpenStreams
 from hostagent.agent.shown_certificate import ShownCertificate
@@ -79,7 +80,7 @@ class Agent:
         self._declined: Declined | None = None  # what was declined last
         self._lost_said: dict[str, tuple[str, float]] = {}  # by controller, why it was lost, and when that was said
         self._lapse_said = True
-        self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
+        self._fallen: dict[str, Fallen] = {}  # allocations whose connections were given back because of loss
         self._counting = Counting()
         self._hindrances = Hindrances()
         self._stores = Stores(settings.stores)
@@ -311,9 +312,9 @@ class Agent:
         """Return what the kernel holds and has done; under the lock."""
         now_ns, in_force = time.monotonic_ns(), self._in_force
         counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
-        self._watch_fallback(in_force.plan, counters)
-        demand = self._kernel.demand()
         seen_by_name = dict(zip(in_force.plan.held, counters, strict=True))
+        self._watch_fallback(in_force, seen_by_name, now_ns)
+        demand = self._kernel.demand()
         hindrances = self._hindrances.seen(in_force.allocations, seen_by_name, now_ns)
         entries = tuple(
             self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NOT_KEPT_BACK))
@@ -328,19 +329,23 @@ class Agent:
             self._counting.ends(name, seen, now_ns)
         return bool(ended)
 
-    def _watch_fallback(self, held: KernelPlan, counters: Iterable[EntryCounters]) -> None:
+    def _watch_fallback(self, in_force: HeldPlan, counters: Mapping[str, EntryCounters], now_ns: int) -> None:
         """Say which allocations have fallen back or returned, and look at their sockets; under the lock.
 
-        The kernel part falls back by itself. That the loss is gone shows only on sockets it does not run any more.
+        The kernel part falls back by itself. That the loss is gone shows only on sockets it does not run any more, and
+        where none of them is left it is over.
         """
-        fallen = {name for name, seen in zip(held.held, counters, strict=True) if seen.fallback_since_ns}
-        for name in fallen - self._fallen:
+        is_leased = in_force.lease_left_ms(lease_now_ns()) > 0
+        fallen, held = fallen_after(self._fallen, counters, is_leased=is_leased), in_force.plan.held
+        for name in fallen.keys() - self._fallen.keys():
             log.warning("agent.fallback", entry=name, why="catastrophic loss")
-        for name in self._fallen - fallen:
-            log.info("agent.fallback_over", entry=name, planned=name in held.held)
-        self._counting.not_counted(fallen | self._fallen)
+        for name in self._fallen.keys() - fallen.keys():
+            log.info("agent.fallback_over", entry=name, planned=name in held)
+        self._counting.not_counted(fallen.keys() | self._fallen.keys())
+        for name in deserted(fallen, now_ns, self._settings.fallback.hold * 1000):
+            self._kernel.end_fallback(held[name].slot, now_ns)
         if fallen or self._fallen:
-            self._kernel.walk()
+            self._kernel.walk()  # after that: who has come meanwhile is taken
         self._fallen = fallen
 
     def _note_lapse(self) -> None:

@@ -89,7 +89,7 @@ struct demanded {
 	__u32 timer_made;
 };
 
-/* What the connections of one allocation have done and do now; written by the kernel part only. */
+/* What the connections of one allocation have done and do; written by the kernel part; the agent ends fallbacks, too. */
 struct counters {
 	__u64 delivered_bytes;
 	__u64 delivered_ns; /* when the last of them was confirmed, CLOCK_MONOTONIC */

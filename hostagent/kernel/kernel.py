@@ -70,6 +70,7 @@ class Kernel:
             fallback = DEFAULT_ALGORITHM.read_text().strip()
             host = self._layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
             self._object.set_constants(".rodata.host", host)
+            self._object.make_mappable("hw_counters")
             if predecessor_fd is not None:
                 self._object.adopt(leftovers.CONNECTIONS_MAP.decode(), predecessor_fd)
                 os.close(predecessor_fd)  # libbpf keeps a descriptor of its own
@@ -238,6 +239,18 @@ class Kernel:
             BpfError: the kernel refused.
         """
         return tuple(self._layout.counters(self._counters.value(SLOT.pack(slot))) for slot in slots)
+
+    def end_fallback(self, slot: int, now_ns: int) -> None:
+        """Let the plan hold again for an allocation that has fallen back and has no connection left.
+
+        Nothing else in its counters is written, for the kernel part may be counting there. It ends a fallback by the
+        same two stores, so it does not matter who is first. Had it judged a new catastrophe since this one was seen,
+        that would be taken back, too, and judged again a period later.
+
+        Raises:
+            BpfError: the kernel refused.
+        """
+        self._counters.put_words(slot, self._layout.fallback_end(now_ns))
 
     def walk(self) -> None:
         """Look at every open socket once: take, give back, watch those that have fallen back.

@@ -150,6 +150,11 @@ class Layout:
         """Return ``struct counters`` as a value."""
         return EntryCounters(*self._counters.read(data, _COUNTERS))
 
+    def fallback_end(self, now_ns: int) -> dict[int, int]:
+        """Return what ends a fallback in ``struct counters``: numbers of eight bytes by their offset, in order."""
+        words = {"returned_ns": now_ns, "fallback_since_ns": 0}
+        return {self._counters.offset_bytes(name): value for name, value in words.items()}
+
     def demanded(self, data: bytes) -> Demanded:
         """Return ``struct demanded`` as a value, from ``struct demand``."""
         return Demanded(*self._demand.read(data, _DEMANDED))

@@ -5,10 +5,11 @@ Debian's libbpf 1.1 is enough. Every distribution with a kernel that we support 
 
 import ctypes as c
 import errno
+import mmap
 import os
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -18,6 +19,7 @@ from hostagent.errors import BpfError
 LIBRARY = "libbpf.so.1"
 BPF_ANY = 0
 LOG_LINES = 40  # the end of a verifier's log says why
+_MAPPABLE = 1 << 10  # BPF_F_MMAPABLE, since Linux 5.5
 _BEFORE = 1 << 3  # BPF_F_BEFORE, of no other program: of all
 _DEBUG = 2  # enum libbpf_print_level
 _PRINT = c.CFUNCTYPE(c.c_int, c.c_int, c.c_char_p, c.c_void_p)
@@ -184,6 +186,24 @@ class BpfMap:
         doing = f"writing to map {self.name}"
         self.lib.number("bpf_map_update_elem", self.fd, key, value, c.c_uint64(BPF_ANY), doing=doing)
 
+    def put_words(self, index: int, words: Mapping[int, int]) -> None:
+        """Write numbers of eight bytes into an array's element, by their offsets, each by one store, in this order.
+
+        What stands beside them stays as the kernel part has it, also while it writes there.
+
+        Raises:
+            BpfError: the array is none that was made mappable.
+        """
+        element_bytes = (self.value_bytes + 7) & ~7  # array_map_alloc of kernel/bpf/arraymap.c
+        at = index * element_bytes
+        try:
+            memory = mmap.mmap(self.fd, at + element_bytes)
+        except OSError as error:
+            raise BpfError(f"mapping {self.name}", error.errno or 0, ()) from error
+        with memory, memoryview(memory) as seen, seen.cast("Q") as numbers:
+            for offset_bytes, value in words.items():
+                numbers[(at + offset_bytes) // 8] = value
+
     def value(self, key: bytes) -> bytes:
         """Return one element.
 
@@ -265,6 +285,11 @@ class BpfObject:
         doing = f"setting {map_name}"
         size = c.c_size_t(len(data))
         self._lib.number("bpf_map__set_initial_value", self._map(map_name), data, size, doing=doing)
+
+    def make_mappable(self, map_name: str) -> None:
+        """Have an array created so that single numbers can be written into it."""
+        doing = f"making {map_name} mappable"
+        self._lib.number("bpf_map__set_map_flags", self._map(map_name), c.c_uint32(_MAPPABLE), doing=doing)
 
     def adopt(self, map_name: str, fd: int) -> None:
         """Use a map that exists already in place of a new one."""
