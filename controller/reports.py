@@ -140,7 +140,7 @@ class Reports:
         site, now, at = self._state.site, self._state.value, self._state.now()
         wished, due_us = now.wished, now.wished.ledger.due_us()
         bought_bps = tuple(wished.bought_bps(circuit, at.calendar_us) for circuit in wished.purchases)
-        made_of = wished.version, bought_bps, circuits_down(site, now.reported, at.elapsed_us)
+        made_of = wished.version, bought_bps, circuits_down(site, wished, now.reported, at)
         is_due = due_us is not None and due_us <= at.calendar_us
         if is_due or made_of != self._watched_of:
             watched: dict[str, tuple[FlowId, ...]] = {}

@@ -7,6 +7,7 @@ holds more than there is, and who is promised it must hear of that now and not a
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from controller.plan.admission import Granted, Offer, OfferKind, Refused, Request, admitted
 from controller.plan.calendar import Booking, Shortage
@@ -15,6 +16,7 @@ from controller.plan.lifecycle import ENDED
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
 from topology import units
+from topology.network import Hop
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,21 @@ def instead_of(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[
 
 def _shortage(ledger: Ledger, known: Reservation, now_us: int) -> Shortage | None:
     """Return what a reservation lacks from now on, beside all others."""
-    wanted = need(ledger.network, known.paths, known.flow_class)
     with _without(ledger, known):
-        return ledger.calendar.shortage(Booking(wanted, known.rate_bps, max(now_us, known.start_us), known.end_us))
+        found = (ledger.calendar.shortage(part) for part in _parts(ledger, known, max(now_us, known.start_us)))
+        return next((one for one in found if one is not None), None)
+
+
+def _parts(ledger: Ledger, known: Reservation, from_us: int) -> Iterator[Booking]:
+    """Yield what a reservation cannot do without: while a circuit of one of its paths is closed, the other path."""
+    changes_us = set[int]()
+    if len(known.paths) > 1:
+        used = {name for path in known.paths for name in ledger.network.circuits_along(path)}
+        own = (Hop(tail, head) for tail, head, link in ledger.network.circuit_links if link.circuit in used)
+        changes_us.update(us for hop in own for us, _, _ in ledger.scheduled(hop, from_us, known.end_us))
+    for start_us, end_us in pairwise(sorted({from_us, known.end_us, *changes_us})):
+        wanted = need(ledger.network, ledger.paths_left(known, start_us), known.flow_class)
+        yield Booking(wanted, known.rate_bps, start_us, end_us)
 
 
 @contextmanager

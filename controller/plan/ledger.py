@@ -17,6 +17,7 @@ from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
+from controller.plan.failover import crossed
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput
@@ -151,11 +152,12 @@ class Ledger:
         """Promise bytes that are coming."""
         if self.policy.classes[wish.flow_class].tail is Tail.CODED:
             wish = replace(wish, tail=Tail.CODED)
-        routes = self._routes(wish, senders, target)
+        routes = self._routes(wish, senders, target, now_us)
         if not routes:
             why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"
             return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
-        answers = sorted(promises(wish, routes, self.calendar, now_us), key=lambda a: (a.promised_us, not a.pool))
+        answers = promises(wish, routes, self.calendar, now_us)
+        answers.sort(key=lambda a: (self._waits(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
         others = [self._admission.confused(answer) for answer in answers]
         told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
         if told is not None:
@@ -170,27 +172,29 @@ class Ledger:
         answer = refused(wish, routes, self.calendar, now_us, lower)
         return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
 
+    def _waits(self, answer: Announcement) -> bool:
+        """Return whether a promise waits for a circuit that carries nothing now; by a deadline others are preferred."""
+        return not answer.pool and any(crossed(self.network, flow.path, self.down) for flow in answer.flows)
+
     def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> FlowClass | None:
         for flow_class in lower_classes(wish.flow_class, self.policy):
             lower = replace(wish, flow_class=flow_class)
             if flow_class in ANNOUNCEABLE and any(
                 self._admission.confused(answer) is None
-                for answer in promises(lower, self._routes(lower, senders, target), self.calendar, now_us)
+                for answer in promises(lower, self._routes(lower, senders, target, now_us), self.calendar, now_us)
             ):
                 return flow_class
         return None
 
-    def _routes(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Route, ...]:
-        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys() - self.down
-        return tuple(
-            routes(
-                self.network,
-                (wish.announcement_id, wish.flow_class),
-                TransferEnds(senders, target, wish.lanes),
-                self.in_plan(),
-                leased,
-            )
-        )
+    def _routes(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> tuple[Route, ...]:
+        named, ends = (wish.announcement_id, wish.flow_class), TransferEnds(senders, target, wish.lanes)
+        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys()
+        up, closed = leased - self.down, leased & self.down & self.closed(now_us)
+        found = tuple(routes(self.network, named, ends, self.in_plan(), up))
+        if not closed:
+            return found
+        later = routes(self.network, named, ends, (), up | closed)  # the calendar knows when these are there again
+        return (*found, *(one for one in later if not closed.isdisjoint(one.circuits)))
 
     def forget(self, announcement_id: str, now_us: int, ending: Ending = Ending.RELEASED) -> EndedAnnouncement:
         """Take an announcement out, and keep what became of it.
@@ -248,13 +252,24 @@ class Ledger:
             for at_us in self._schedules.change(hop, *period):
                 self._due.add(at_us, "")
 
+    def closed(self, now_us: int, within_us: int = 1) -> frozenset[str]:
+        """Return the circuits that are to carry nothing at some moment from now until ``within_us`` later."""
+        return self._schedules.closed(now_us, within_us)
+
+    def paths_left(self, known: Reservation, at_us: int) -> tuple[tuple[str, ...], ...]:
+        """Return the paths of a reservation whose circuits are all to carry something then; if none is left all."""
+        closed = self.closed(at_us) if len(known.paths) > 1 else frozenset()
+        return tuple(p for p in known.paths if not crossed(self.network, p, closed)) or known.paths
+
     def overbooked(self, now_us: int) -> Iterator[Reservation]:
         """Yield, the newest first, reservations that must fail because a capacity no longer holds all that is in force.
 
-        The caller fails each as it comes; the iteration looks again after that.
+        The caller fails each as it comes; the iteration looks again after that. One with a backup goes on by the path
+        that is left while a circuit of the other one is to carry nothing.
         """
         for known in sorted(self.in_plan(), key=lambda r: -r.sequence):
-            claims = self._booking(known).need.claims(known.rate_bps)
+            left = self.paths_left(known, now_us)
+            claims = need(self.network, left, known.flow_class).claims(known.rate_bps)
             if any(self.calendar.free_bps(resource, now_us) < 0 for resource, _ in claims):
                 yield known
 

@@ -17,6 +17,7 @@ class Schedules:
         self._policy = policy
         self._calendar = calendar
         self._wire = {Hop(tail, head): Steps(link.rate_bps) for tail, head, link in network.circuit_links}
+        self._circuits = {Hop(tail, head): link.circuit or "" for tail, head, link in network.circuit_links}
         self._changing: dict[Hop, Steps] = {}  # of those, the ones with a schedule
 
     def pieces(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
@@ -36,3 +37,8 @@ class Schedules:
     def least_bps(self, now_us: int) -> dict[Hop, int]:
         """Return, for each link with a schedule, the least it carries from now until a plan made now has shrunk."""
         return {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._changing.items()}
+
+    def closed(self, now_us: int, within_us: int) -> frozenset[str]:
+        """Return the circuits that carry nothing at some moment from now until ``within_us`` later."""
+        until_us = now_us + within_us
+        return frozenset(self._circuits[hop] for hop, s in self._changing.items() if s.least(now_us, until_us) <= 0)

@@ -78,7 +78,8 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
     ways = [moment.way_of(flow.machine, flow.name) for flow in known.flows]
     for flow, way in zip(known.flows, ways, strict=True):
         path = way or flow.path
-        found += [f"{name}: the line is down" for name in crossed(site.network, path, moment.down)]
+        down = moment.down if known.floor_bps(moment.now.calendar_us) else moment.dead  # its pause is as promised
+        found += _not_used(moment, crossed(site.network, path, down))
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.machine, site.network.machine(flow.target)))
@@ -103,11 +104,18 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
     enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
     if dead and not enough:
-        return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
+        return (*_not_used(moment, dead), *_at_ports(site, state, path))
     between_hosts = {known.a_end, known.z_end} <= network.host_names
     current = between_hosts and not enough and moment.is_current
     less = ("the plan has less for it than it is promised",) if current else ()
     return (*_at_ports(site, state, enough[0] if dead else path), *less)
+
+
+def _not_used(moment: Moment, circuits: tuple[str, ...]) -> tuple[str, ...]:
+    """Return why nothing goes by some circuits."""
+    dead, closed = ([n for n in circuits if (n in moment.dead) is is_dead] for is_dead in (True, False))
+    found = ((dead, "the line is down"), (closed, "it is to carry nothing now"))
+    return tuple(f"{', '.join(names)}: {why}" for names, why in found if names)
 
 
 def _unchangeable(moment: Moment, known: Reservation) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from controller.plan.keys import FlowId, flow_id
 from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
+from controller.plan.schedules import GUARD_US
 from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
@@ -80,15 +81,19 @@ class Desired:
         return self.plan.epoch + 2
 
 
-def circuits_down(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
-    """Return the circuits that are down and have a way round them. Flows of others wait."""
-    return site.redundant & reported.lines.down(elapsed_us)
+def circuits_down(site: Site, wished: Wished, reported: Reported, now: Instant) -> frozenset[str]:
+    """Return the circuits that are down and have a way round them. Flows of others wait.
+
+    Down is one whose line is dead, and one that is to carry nothing now, or before a plan made now has shrunk.
+    """
+    closed = wished.ledger.closed(now.calendar_us, GUARD_US)
+    return site.redundant & (reported.lines.down(now.elapsed_us) | closed)
 
 
 def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, now: Instant) -> Basis:
     """Return what the plan would be made of now."""
     bought_bps = tuple(wished.bought_bps(circuit, now.calendar_us) for circuit in wished.purchases)
-    down = circuits_down(site, reported, now.elapsed_us)
+    down = circuits_down(site, wished, reported, now)
     absent = hosts_absent(site, reported, now.elapsed_us)
     measured_us = site.network.measured_us
     return Basis(wished.version, reported.demands, bought_bps, down, installed.faults, absent, measured_us)
@@ -107,7 +112,7 @@ def absent_from_us(site: Site, reported: Reported, elapsed_us: int) -> int | Non
 
 def demand_now(site: Site, wished: Wished, reported: Reported, now: Instant) -> PlanInput:
     """Return what the plan is made of now."""
-    down = circuits_down(site, reported, now.elapsed_us)
+    down = circuits_down(site, wished, reported, now)
     return plan_input(site, wished, reported, down, now.calendar_us, hosts_absent(site, reported, now.elapsed_us))
 
 

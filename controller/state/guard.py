@@ -10,7 +10,7 @@ from controller.plan.delays import MeasuredDelays
 from controller.plan.lines import LineState
 from controller.plan.plan import Entry
 from controller.site import Site
-from controller.state.desired import Desired
+from controller.state.desired import Desired, circuits_down
 from controller.state.grants import grant
 from controller.state.installed import Installed
 from controller.state.reported import HostState, Reported
@@ -138,10 +138,13 @@ class GuardedState:
         return self.wished.version != self.desired.basis.wished
 
     def note_lines(self) -> None:
-        """Act on lines that have died since the last call, and say of those that are used again."""
+        """Act on lines that have died since the last call, and say of those that are used again.
+
+        What is promised from now on goes round them, and round circuits that are to carry nothing.
+        """
         before = self.desired
         self._value, news = with_lines_noted(self.value, self.elapsed_us())
-        self.wished.ledger.down = self.site.redundant & self.reported.lines.down(self.elapsed_us())
+        self.wished.ledger.down = circuits_down(self.site, self.wished, self.reported, self.now())
         for circuit, line in news:
             level = "info" if line is LineState.UP else "error"
             self.events.publish(f"circuit.{line}", level=level, circuit=circuit)

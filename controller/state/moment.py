@@ -9,7 +9,7 @@ from controller.plan.keys import FlowId
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.site import Site
-from controller.state.desired import basis, path_now
+from controller.state.desired import basis, circuits_down, path_now
 from controller.state.starting import STARTING_US
 from controller.state.value import SiteState
 
@@ -47,9 +47,14 @@ class Moment:
     now: Instant
 
     @cached_property
-    def down(self) -> frozenset[str]:
+    def dead(self) -> frozenset[str]:
         """The circuits whose lines are down."""
         return self.state.reported.lines.down(self.now.elapsed_us)
+
+    @cached_property
+    def down(self) -> frozenset[str]:
+        """Those, and the circuits that are to carry nothing and have a way round them."""
+        return self.dead | circuits_down(self.site, self.state.wished, self.state.reported, self.now)
 
     def way_of(self, host: str, name: FlowId) -> Path | None:
         """Return the path that the desired plan has for a host's flow; None if it has none."""

@@ -133,5 +133,5 @@ def due_us(site: Site, state: SiteState, now: Instant) -> int:
 
 def flows(site: Site, state: SiteState, now: Instant) -> tuple[Flow, ...]:
     """Return every flow in the plan, or that would be if there were anything for it."""
-    down = circuits_down(site, state.reported, now.elapsed_us)
+    down = circuits_down(site, state.wished, state.reported, now)
     return plan_input(site, state.wished, state.reported, down, now.calendar_us).flows

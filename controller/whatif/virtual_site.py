@@ -23,7 +23,7 @@ from controller.plan.reservations import Reservation
 from controller.plan.transitions import Stage, Step
 from controller.site import Site
 from controller.state.carried import reservation_obstacles
-from controller.state.desired import basis, demand_now, desired_plan, left_bytes
+from controller.state.desired import basis, circuits_down, demand_now, desired_plan, left_bytes
 from controller.state.installed import Installed, StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
@@ -85,10 +85,10 @@ class VirtualSite:
 
     def _going_on(self, state: SiteState, hosts: dict[str, HostState]) -> SiteState:
         """Return it with the promises that there are, whose hosts send what is left, and with lines that are down."""
-        begun, ledger, lines = self.begun, state.wished.ledger, state.reported.lines
+        begun, ledger, lines, now = self.begun, state.wished.ledger, state.reported.lines, self._instant
         for circuit in sorted(begun.down):
-            lines = lines.said(circuit, (0, 0), self._instant.elapsed_us, is_live=False)
-        ledger.down = self.site.redundant & begun.down
+            lines = lines.said(circuit, (0, 0), now.elapsed_us, is_live=False)
+        ledger.down = circuits_down(self.site, state.wished, replace(state.reported, lines=lines), now)
         ledger.restore(begun.reservations, begun.announcements, self.now_us)
         ledger.tick(self.now_us)
         ledger.saved(ledger.changes(decided=True))
@@ -261,8 +261,7 @@ class VirtualSite:
         state, now = self.state, self._instant
         if state.reported.lines.dead_ports:
             state, _ = with_lines_noted(state, now.elapsed_us)
-            ledger, down = state.wished.ledger, state.reported.lines.down(now.elapsed_us)
-            ledger.down = self.site.redundant & down
+        state.wished.ledger.down = circuits_down(self.site, state.wished, state.reported, now)
         desired = state.desired
         plan = self._planned(self._demand(state), desired.next_epoch)
         if not _same(plan, desired.plan):

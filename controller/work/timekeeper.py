@@ -22,17 +22,18 @@ def prepare(state: GuardedState) -> None:
     """Make the plan for the death of each circuit, so that nothing is left to think about when one dies."""
     site = state.site
     with state.changed:
-        now, (now_us, elapsed_us) = state.value, state.now()
+        now, at = state.value, state.now()
         if not must_prepare(site, now):
             return
-        basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, elapsed_us)
+        basis, epoch = now.desired.basis, now.desired.plan.epoch
+        down = circuits_down(site, now.wished, now.reported, at)
         installed, before, absent = (
             now.installed,
             now.desired.plan.workings,
-            hosts_absent(site, now.reported, elapsed_us),
+            hosts_absent(site, now.reported, at.elapsed_us),
         )
         inputs = {
-            circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us, absent)
+            circuit: plan_input(site, now.wished, now.reported, down | {circuit}, at.calendar_us, absent)
             for circuit in sorted(site.redundant - down)
         }
     plans = {

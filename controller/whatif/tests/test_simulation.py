@@ -113,6 +113,24 @@ def test_nothing_is_sent_over_a_circuit_in_its_maintenance_and_what_has_no_time_
     assert "ls1->ch1" in due.transfers[0].why
 
 
+def test_flows_go_by_the_other_circuit_while_theirs_is_in_its_maintenance():
+    closed = site(chile_illinois_2(), schedules={"north": (Period(T0 + 10 * S, T0 + 300 * S, 0),)}, standing=())
+    seen = {}
+
+    def watch(at_us, loads_bps):
+        seen[at_us] = tuple(loads_bps.get(Hop("ls1", line), 0) for line in ("north", "south"))
+
+    run = Simulation(supposed(image(2_000_000_000), of=closed, lasts_s=400), observe=watch).run()
+    assert run.transfers[0].done_us < T0 + 60 * S
+    during = [loads for at_us, loads in seen.items() if T0 + 10 * S <= at_us < run.transfers[0].done_us]
+    assert {north for north, _ in during} == {0}
+    assert max(south for _, south in during) > 400_000_000
+    late = replace(image(200_000_000, deadline_us=30 * S), first_us=T0 + 100 * S)
+    (one,) = Simulation(supposed(late, of=closed, lasts_s=400)).run().transfers
+    assert not one.is_refused
+    assert one.done_us < T0 + 130 * S
+
+
 def test_a_reservation_that_its_circuit_cannot_carry_for_a_time_is_broken_for_that_time():
     item = WorkItem(
         "nightly", FlowClass.BACKGROUND, ("base20",), "arch", 0, T0 + S, rate_bps=300_000_000, for_us=40 * S
