@@ -44,7 +44,8 @@ class Maintaining:
     def __init__(self, state: GuardedState, saves: Saves) -> None:
         self._state = state
         self._saves = saves
-        self._coming: tuple[Maintenance, ...] = ()  # on their way to the database
+        # What was handed to the database last, which may not be in what was wished yet; and of which reading that was.
+        self._handed_over: tuple[int, tuple[Maintenance, ...]] | None = None
 
     def all(self, ends_after_us: int | None = None) -> tuple[Maintenance, ...]:
         """Return those that are not over, or end after a moment, in the order of their start.
@@ -86,15 +87,15 @@ class Maintaining:
             check_times(one.start_us, one.end_us, now_us)
             if one.end_us - one.start_us > LONGEST_US:
                 raise NotAllowed("end", "a maintenance takes a year at most: take the circuit out of the network")
-            others = beside(one, (*state.wished.maintenance, *self._coming))
+            known = self._last_word()
+            others = beside(one, known)
             breaks = broken_by(ledger, one, now_us)
             if only_look or (breaks and not force):
                 done: Future[None] = Future()
                 done.set_result(None)
                 return Saved(Planned(one, breaks, others, is_planned=False), done)
-            self._coming += (one,)
             noted = Noted("maintenance.planned", one.name, None, _noted(one))
-            saved = self._saved((*state.wished.maintenance, one), noted, one, lambda: self._begins(one))
+            saved = self._saved((*known, one), noted, one, lambda: self._begins(one))
             return Saved(Planned(one, breaks, others, is_planned=True), saved)
 
     def cancel(self, name: str) -> Saved[Maintenance]:
@@ -108,29 +109,39 @@ class Maintaining:
         with state.changed:
             self._saves.check()
             now_us = state.now_us()
-            known = {one.name: one for one in state.wished.maintenance if one.end_us > now_us}
+            last_word, counts = self._last_word(), {one.name for one in state.wished.maintenance}
+            known = {one.name: one for one in last_word if one.end_us > now_us and one.name in counts}
             if name not in known:
                 raise NotKnown("maintenance", name, tuple(known))
             one = known[name]
             noted = Noted("maintenance.cancelled", name, _noted(one), None)
-            left = _without(state.wished.maintenance, one, now_us)
+            left = _without(last_word, one, now_us)
             return Saved(one, self._saved(left, noted, one, lambda: self._ends(one)))
+
+    def _last_word(self) -> tuple[Maintenance, ...]:
+        """Return all that there will be once all that was handed over is saved; under the lock."""
+        wished = self._state.wished
+        restored, handed_over = self._handed_over or (None, ())
+        return handed_over if restored == wished.restored else wished.maintenance
 
     def _saved(
         self, left: tuple[Maintenance, ...], noted: Noted, one: Maintenance, then: Callable[[], None]
     ) -> Future[None]:
         """Save all that there are, then let one begin or end to count; under the lock."""
         now_us, told = self._state.now_us(), Future[None]()
-        saved = self._saves.save_maintenance(tuple(each for each in left if each.end_us > now_us - KEPT_US), noted)
+        kept = tuple(each for each in left if each.end_us > now_us - KEPT_US)
+        self._handed_over = self._state.wished.restored, kept
+        saved = self._saves.save_maintenance(kept, noted)
 
         def heard(done: Future[None]) -> None:
             failure = done.exception()
             with self._state.changed:
-                self._coming = tuple(each for each in self._coming if each.name != one.name)
                 if failure is None:
                     then()
                     fields = {"circuit": one.circuit, "maintenance": one.name}
                     self._state.events.publish(noted.kind, level="info", **fields)
+                else:
+                    self._handed_over = None
             if failure is None:
                 told.set_result(None)
             else:

@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from controller.database import ChangeQuery
+from controller.errors import NotKnown
 from controller.maintaining import Maintaining
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
 from controller.plan.maintenance import Maintenance
@@ -207,6 +208,60 @@ def test_a_database_that_fails_leaves_nothing_planned(site, client):
     done = maintaining.plan(lambda _: work, only_look=False, force=False)
     assert done.saved.exception(30) is not None
     assert (maintaining.all(), rates(client)) == ((), free)
+
+
+def plans(site, name):
+    """Plan an hour of work that is named; it may not be saved yet."""
+    work = Maintenance(name, CIRCUIT, START_US + HOUR_US, START_US + 2 * HOUR_US)
+    return site.use_cases.maintaining.plan(lambda _: work, only_look=False, force=True)
+
+
+def cancels(site, name):
+    """Take work back; that may not be saved yet."""
+    return site.use_cases.maintaining.cancel(name)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "left"),
+    [
+        ([(plans, "b"), (plans, "c")], ["a", "b", "c", "z"]),
+        ([(cancels, "a"), (cancels, "z")], []),
+        ([(cancels, "a"), (plans, "b")], ["b", "z"]),
+        ([(plans, "b"), (cancels, "a")], ["b", "z"]),
+    ],
+    ids=["two planned", "two taken back", "one taken back, one planned", "one planned, one taken back"],
+)
+def test_wishes_that_come_while_another_is_saved_are_all_there_after_a_restart(site, wishes, left):
+    for name in ("a", "z"):
+        plans(site, name).saved.result(30)
+    with site.state.changed:  # what is saved is not heard of before all are handed over
+        saved = [wish(site, name).saved for wish, name in wishes]
+    for one in saved:
+        one.result(30)
+    assert sorted(one.name for one in site.use_cases.maintaining.all()) == left
+    again = UseCases(site.state, site.database).maintaining  # another process, which reads the database
+    assert sorted(one.name for one in again.all()) == left
+
+
+def test_what_is_being_taken_back_cannot_be_taken_back_again(site):
+    plans(site, "a").saved.result(30)
+    site.clock.now_us += 3 * HOUR_US // 2
+    with site.state.changed:
+        first = cancels(site, "a")
+        with pytest.raises(NotKnown):
+            cancels(site, "a")
+    first.saved.result(30)
+    assert [one.name for one in UseCases(site.state, site.database).maintaining.all(0)] == ["a"]
+
+
+def test_what_could_not_be_saved_is_not_beside_the_next(site):
+    plans(site, "a").saved.result(30)
+    site.database.close()
+    assert plans(site, "b").saved.exception(30) is not None
+    work = Maintenance("c", CIRCUIT, START_US + HOUR_US, START_US + 2 * HOUR_US)
+    with site.state.changed:
+        looked = site.use_cases.maintaining.plan(lambda _: work, only_look=True, force=False)
+    assert [one.name for one in looked.value.beside] == ["a"]
 
 
 def test_the_calendar_has_what_was_worked_on_yesterday_and_of_what_was_taken_back_the_part_that_is_over(site, client):
