@@ -31,8 +31,8 @@ class PromiseOperations(Transport):
     def hold_reservation(self, body: ReservationIn, *, idempotency_key: str | None = None) -> ReservationOut:
         """Hold bandwidth, and commit it at once if asked to.
 
-        What is held lapses after `hold_s` unless it is committed. A refusal has the numbers and the nearest
-        offers.
+        What is held lapses at `hold_until` unless it is committed: after `hold_s`, or sooner if what it needs
+        has to be bought. A refusal has the numbers and the nearest offers.
         """
         answer: ReservationOut = self.call(
             Asked(
@@ -93,7 +93,7 @@ class PromiseOperations(Transport):
         return answer
 
     def renew_reservation(self, id_: str, body: RenewalIn | None = None) -> ReservationOut:
-        """Keep a hold for longer, from now."""
+        """Keep a hold for longer, from now; no longer than what it needs can still be bought."""
         answer: ReservationOut = self.call(
             Asked("POST", f"/v1/reservations/{segment(id_)}/renew", body=body, repeatable=True)
         )

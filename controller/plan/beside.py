@@ -1,32 +1,16 @@
 """Admission of a promise beside the others of its pair of hosts, with offers that are granted if asked for. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from controller.plan.admission import Granted, Offer, Reason, Refused, Request
 from controller.plan.announcements import Announcement
-from controller.plan.booking_lead import Market, admitted_in_time
+from controller.plan.booking_lead import NOTHING, Market, Present, admitted_in_time
 from controller.plan.claims import Claims, PairClaim
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
 from topology.network import Network
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What a reservation that is to change has now.
-
-    Attributes:
-        path: its path; it is kept if it will do, so that traffic does not move.
-        begun_us: when it began, if it has: it is judged on what is to come, and its start cannot change any more.
-    """
-
-    path: Path = ()
-    begun_us: int | None = None
-
-
-NOTHING = Present()
 
 
 class Admission:
@@ -52,7 +36,7 @@ class Admission:
         """
         begun_us = present.begun_us
         coming = request if begun_us is None else replace(request, start_us=max(now_us, request.start_us))
-        answer = self._beside_others(owner, coming, now_us, present.path)
+        answer = self._beside_others(owner, coming, now_us, present)
         if isinstance(answer, Granted):
             return answer
         offers = tuple(
@@ -60,20 +44,20 @@ class Admission:
             for offer in answer.offers
             if (begun_us is None or offer.start_us == coming.start_us)
             and offer.end_us - now_us <= MOST_AHEAD_US
-            and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, present.path), Granted)
+            and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, present), Granted)
         )
         return replace(answer, offers=offers)
 
-    def _beside_others(self, owner: str, request: Request, now_us: int, held: Path) -> Granted | Refused:
+    def _beside_others(self, owner: str, request: Request, now_us: int, present: Present) -> Granted | Refused:
         """Return the answer; what could not be told apart from another promise goes that one's way, or is refused."""
-        answer = admitted_in_time(request, self._market, now_us, held)
+        answer = admitted_in_time(request, self._market, now_us, present)
         if isinstance(answer, Refused):
             return answer
         other = self._confused(owner, request, answer.chosen.path)
         if other is None:
             return answer
         if other.flow_class is request.flow_class and not request.constraints.backup:
-            along = admitted_in_time(request, self._market, now_us, preferred=other.path)
+            along = admitted_in_time(request, self._market, now_us, present, other.path)
             if isinstance(along, Granted) and self._confused(owner, request, along.chosen.path) is None:
                 return along
         return not_told_apart(other, request.rate_bps, request.start_us)

@@ -1,13 +1,15 @@
-"""Admission where some circuits are bought at need, and nothing can be bought at the last moment. Pure."""
+"""Admission and holds where some circuits are bought at need, and nothing can be bought at the last moment. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, Reason, Refused, Request, admitted
 from controller.plan.calendar import Calendar
 from controller.plan.paths import Path
 from controller.plan.policy import Policy
-from controller.plan.reservations import MAX_TIME_US
+from controller.plan.reservations import MAX_TIME_US, Reservation
+from topology import units
 from topology.network import Network
 
 
@@ -28,8 +30,31 @@ class Market:
     lead_us: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a reservation that is to change has now.
+
+    Attributes:
+        paths: its path, which is kept if it will do, so that traffic does not move; and its backup if it has one.
+        begun_us: when it began, if it has: it is judged on what is to come, and its start cannot change any more.
+        bought_from_us: its start if it is committed: from then on what is bought at need along its paths is there.
+    """
+
+    paths: tuple[Path, ...] = ()
+    begun_us: int | None = None
+    bought_from_us: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The path that it takes unless that fails."""
+        return self.paths[0] if self.paths else ()
+
+
+NOTHING = Present()
+
+
 def admitted_in_time(
-    request: Request, market: Market, now_us: int, held: Path = (), preferred: Path = ()
+    request: Request, market: Market, now_us: int, present: Present = NOTHING, preferred: Path = ()
 ) -> Granted | Refused:
     """Return the answer of the calendar, with circuits left out that could not be bought in time.
 
@@ -37,19 +62,44 @@ def admitted_in_time(
         request: what is asked.
         market: what there is to be had.
         now_us: Unix time.
-        held: the path that a reservation has which changes; what is bought for it already is there.
+        present: what it has, if it is to change.
         preferred: a path that is taken if it has room.
     """
     network, policy, calendar = market.network, market.policy, market.calendar
-    late = {c for c, lead_us in market.lead_us.items() if request.start_us < now_us + lead_us}
-    late -= set(network.circuits_along(held))
+    # Not "<": what was held at that very instant would have lapsed before anybody could commit it.
+    late = {c for c, lead_us in market.lead_us.items() if lead_us and request.start_us <= now_us + lead_us}
+    if present.bought_from_us is not None and request.start_us >= present.bought_from_us:
+        late -= _circuits(network, present.paths)
+    kept = preferred or present.path
     if not late:
-        return admitted(request, network, policy, calendar, preferred or held)
-    narrowed = replace(request.constraints, exclude=(*request.constraints.exclude, *sorted(late)))
-    answer = admitted(replace(request, constraints=narrowed), network, policy, calendar, preferred)
+        return admitted(request, network, policy, calendar, kept)
+    exclude = (*request.constraints.exclude, *sorted(late))
+    narrowed = replace(request, constraints=replace(request.constraints, exclude=exclude))
+    answer = admitted(narrowed, network, policy, calendar, kept)
     if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
         return _too_late(request, market, now_us, late)
     return answer
+
+
+def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, int]) -> Reservation:
+    """Return a hold that lapses while what it needs can still be bought, for that begins with the commit.
+
+    Its ``reason`` says so if that is sooner than it was to lapse. What is no hold stays as it is.
+    """
+    along = _circuits(network, known.paths) & lead_us.keys()
+    longest_us, name = max(((lead_us[circuit], circuit) for circuit in along), default=(0, ""))
+    latest_us = known.start_us - longest_us
+    if known.hold_until_us is None:
+        return known
+    if not longest_us or known.hold_until_us <= latest_us:
+        return replace(known, reason="")
+    by = f"commit it before {units.shown_time(latest_us)}"
+    why = f"{name} is bought at need, which takes {longest_us / 1e6:g} s: {by}"
+    return replace(known, hold_until_us=latest_us, reason=why)
+
+
+def _circuits(network: Network, paths: tuple[Path, ...]) -> set[str]:
+    return set(chain.from_iterable(network.circuits_along(path) for path in paths))
 
 
 def _too_late(request: Request, market: Market, now_us: int, late: set[str]) -> Refused:

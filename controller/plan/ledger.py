@@ -12,8 +12,8 @@ from controller.plan.announcement_refusals import refused
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises
 from controller.plan.answers import answers
-from controller.plan.beside import Admission, Present, not_told_apart
-from controller.plan.booking_lead import Market
+from controller.plan.beside import Admission, not_told_apart
+from controller.plan.booking_lead import Market, Present, lapsing_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
@@ -88,7 +88,7 @@ class Ledger:
         return self.reservations.get(self._by_key.get(key, ""))
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
-        """Hold bandwidth until it is committed, or the hold lapses."""
+        """Hold bandwidth until it is committed, or the hold lapses: while what it needs can still be bought."""
         way_round = round_dead(request, self.down, created.now_us)
         answer = self._admission.decided(created.reservation_id, way_round, created.now_us)
         if isinstance(answer, Refused) and way_round is not request:
@@ -109,7 +109,7 @@ class Ledger:
             fingerprint=created.fingerprint,
             creator=created.creator,
         )
-        return self._write(new, created.now_us)
+        return self._write(self._lapsing(new), created.now_us)
 
     def happened(self, reservation_id: str, event: LifecycleEvent, now_us: int, reason: str = "") -> Reservation:
         """Take a reservation to its next state.
@@ -123,14 +123,14 @@ class Ledger:
         return self._write(replace(known, state=state, hold_until_us=kept_until, reason=reason), now_us)
 
     def renew(self, reservation_id: str, now_us: int, hold_us: int = HOLD_US) -> Reservation:
-        """Keep a hold for longer.
+        """Keep a hold for longer, as long as what it needs can still be bought.
 
         Raises:
             Illegal: it is not held any more.
         """
         known = self.reservations[reservation_id]
         after(reservation_id, known.state, LifecycleEvent.RENEW)
-        return self._write(replace(known, hold_until_us=now_us + hold_us), now_us)
+        return self._write(self._lapsing(replace(known, hold_until_us=now_us + hold_us)), now_us)
 
     def change(self, reservation_id: str, request: Request, now_us: int) -> Reservation | Refused:
         """Change what is reserved; its own share counts as free. Refused: all stays as it was.
@@ -142,11 +142,16 @@ class Ledger:
         state = after(reservation_id, known.state, LifecycleEvent.CHANGE)
         own = self.calendar.cancel(reservation_id)
         begun_us = known.start_us if state in IN_PLAN else None
-        answer = self._admission.decided(reservation_id, request, now_us, Present(known.path, begun_us))
+        bought_from_us = None if state is ReservationState.HELD else known.start_us
+        present = Present(known.paths, begun_us, bought_from_us)
+        answer = self._admission.decided(reservation_id, request, now_us, present)
         self.calendar.book(reservation_id, own)
         if isinstance(answer, Refused):
             return answer
-        return self._write(replace(known, state=state, **reserved_fields(request, answer)), now_us)
+        return self._write(self._lapsing(replace(known, state=state, **reserved_fields(request, answer))), now_us)
+
+    def _lapsing(self, known: Reservation) -> Reservation:
+        return lapsing_in_time(known, self.network, self.lead_us)
 
     def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
         """Promise bytes that are coming."""

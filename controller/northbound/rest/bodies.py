@@ -156,7 +156,10 @@ class ReservationIn(Rated):
     connections: Connections
     description: Description = Field(default="", description="Your own words.")
     hold_s: int = Field(
-        default=HOLD_US // 1_000_000, ge=1, le=3600, description="How long it is held unless committed, seconds."
+        default=HOLD_US // 1_000_000,
+        ge=1,
+        le=3600,
+        description="How long it is held at most unless committed, seconds.",
     )
     commit: bool = Field(default=False, description="Commit it at once.")
     owner: Owner | None = Field(
@@ -230,7 +233,7 @@ class ReservationChange(Rated):
 class RenewalIn(Body):
     """For how long a hold is kept."""
 
-    hold_s: int = Field(default=HOLD_US // 1_000_000, ge=1, le=3600, description="From now, seconds.")
+    hold_s: int = Field(default=HOLD_US // 1_000_000, ge=1, le=3600, description="From now, at most, seconds.")
 
 
 class AnnouncementIn(Body):

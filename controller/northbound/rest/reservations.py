@@ -78,7 +78,8 @@ class Reservations:
     async def hold(self, body: ReservationIn, key: Key = None) -> Response:
         """Hold bandwidth, and commit it at once if asked to.
 
-        What is held lapses after `hold_s` unless it is committed. A refusal has the numbers and the nearest offers.
+        What is held lapses at `hold_until` unless it is committed: after `hold_s`, or sooner if what it needs has to be
+        bought. A refusal has the numbers and the nearest offers.
         """
         name = secrets.token_hex(8)
         created = partial(_created, name, body, key)
@@ -102,7 +103,7 @@ class Reservations:
         return await self._done(name, LifecycleEvent.COMMIT, partial(self._use_cases.commit, name))
 
     async def renew(self, name: Name, body: RenewalIn | None = None) -> Response:
-        """Keep a hold for longer, from now."""
+        """Keep a hold for longer, from now; no longer than what it needs can still be bought."""
         renew = partial(self._use_cases.renew, name, (body or RenewalIn()).hold_s * 1_000_000)
         return await self._done(name, LifecycleEvent.RENEW, renew)
 

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.plan.admission import Refused, Request
 from controller.plan.kept_ledger import KeptLedger
@@ -14,6 +14,7 @@ from topology.protocol import FlowClass
 from topology.wire import PPM
 
 HOSTS = ["base20", "base21", "la-serena"]
+LEAD_US = 15 * S
 
 
 class Promises(RuleBasedStateMachine):
@@ -21,9 +22,13 @@ class Promises(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.ledger = KeptLedger(chile_illinois(), DEFAULT_POLICY)
         self.now_us = NOW
         self.saved, self.announced, self.number = {}, {}, 0
+
+    @initialize(lead_us=st.sampled_from([{}, {"chile-illinois": LEAD_US}]))
+    def begin(self, lead_us):
+        """The circuit is leased, or bought at need."""
+        self.ledger = KeptLedger(chile_illinois(), DEFAULT_POLICY, lead_us)
 
     def keep(self):
         """Save what has changed, as the database does."""
@@ -61,9 +66,17 @@ class Promises(RuleBasedStateMachine):
     @rule(data=st.data(), event=st.sampled_from(["commit", "up", "lose", "release", "fail"]).map(LifecycleEvent))
     def happen(self, data, event):
         try:
-            self.ledger.happened(self.known(data), event, self.now_us)
+            known = self.ledger.happened(self.known(data), event, self.now_us)
         except Illegal as illegal:
             assert illegal.event is event
+            return
+        if event is LifecycleEvent.COMMIT:
+            self.can_be_bought(known)
+
+    def can_be_bought(self, known):
+        """What is bought for a promise can be there when it begins."""
+        for lead_us in self.ledger.lead_us.values():
+            assert self.now_us <= known.start_us - lead_us
 
     @precondition(lambda self: self.ledger.reservations)
     @rule(data=st.data(), fields=requests)
@@ -76,6 +89,8 @@ class Promises(RuleBasedStateMachine):
             return
         if isinstance(answer, Refused):
             assert before == (self.ledger.reservations[name], self.ledger.calendar.free_bps(WAN, self.now_us))
+        elif answer.start_us < before[0].start_us:
+            self.can_be_bought(answer)
 
     @rule(host=st.sampled_from(["base20", "base21"]), mb=st.integers(1, 3000), deadline=st.none() | st.integers(1, 60))
     def announce(self, host, mb, deadline):
@@ -97,7 +112,7 @@ class Promises(RuleBasedStateMachine):
     def restart(self):
         """Another process with what was saved: the same calendar and the same timers."""
         self.keep()
-        again = KeptLedger(self.ledger.network, DEFAULT_POLICY)
+        again = KeptLedger(self.ledger.network, DEFAULT_POLICY, self.ledger.lead_us)
         again.restore([r for r in self.saved.values() if r.state not in ENDED], self.announced.values(), self.now_us)
         assert again.reservations == self.ledger.reservations
         assert again.announcements == self.ledger.announcements

@@ -1,5 +1,7 @@
 """The ledger: single stories."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.plan.admission import OfferKind, Reason, Refused
@@ -10,7 +12,7 @@ from controller.plan.lifecycle import Illegal, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
-from mininet_tests.testing.networks import asc_ring, chile_illinois
+from mininet_tests.testing.networks import asc_ring, chile_illinois, four_lanes
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -211,11 +213,73 @@ def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     no = bought.hold(asked(), created("a"))
     assert (no.reason, no.offers[0].start_us) == (Reason.PROVIDER_TOO_LATE, NOW + 210 * S)
     assert isinstance(bought.announce(wish(), ("base20",), "arch", NOW), Refused)
-    running_from = asked(start_us=NOW + 150 * S, end_us=NOW + 250 * S)
+    assert isinstance(bought.hold(asked(start_us=NOW + 150 * S, end_us=NOW + 250 * S), created("a")), Refused)
+    running_from = asked(start_us=NOW + 151 * S, end_us=NOW + 250 * S)
     bought.hold(running_from, created("a"))
     bought.happened("a", LifecycleEvent.COMMIT, NOW)
-    bought.tick(NOW + 150 * S)
-    assert bought.announce(wish(), ("base20",), "arch", NOW + 150 * S).pool == "a"
+    bought.tick(NOW + 151 * S)
+    assert bought.announce(wish(), ("base20",), "arch", NOW + 151 * S).pool == "a"
+
+
+def test_a_start_is_not_moved_to_before_what_it_needs_can_be_bought():
+    bought = Ledger(chile_illinois(), DEFAULT_POLICY, {"chile-illinois": 150 * S})
+    tomorrow = asked(start_us=NOW + 86_400 * S, end_us=NOW + 86_500 * S)
+    soon = asked(start_us=NOW + S, end_us=NOW + 101 * S)
+    for name, is_committed in (("held", False), ("committed", True)):
+        bought.hold(replace(tomorrow, rate_bps=S), created(name))
+        if is_committed:
+            bought.happened(name, LifecycleEvent.COMMIT, NOW)
+        no = bought.change(name, replace(soon, rate_bps=S), NOW)
+        assert (no.reason, no.offers[0].start_us) == (Reason.PROVIDER_TOO_LATE, NOW + 210 * S)
+        offered = replace(soon, rate_bps=S, start_us=no.offers[0].start_us, end_us=no.offers[0].end_us)
+        assert bought.change(name, offered, NOW + 59 * S).start_us == NOW + 210 * S
+
+
+def test_what_is_bought_for_a_promise_and_its_backup_serves_it_when_it_changes():
+    ring = asc_ring()
+    ledger = Ledger(ring, DEFAULT_POLICY, {circuit.name: 150 * S for circuit in ring.circuits})
+    ends = {"a_end": "albuquerque", "z_end": "livermore", "constraints": Constraints(backup=True)}
+    times = {"start_us": NOW + 151 * S, "end_us": NOW + 1_000 * S}
+    before = ledger.hold(asked(**ends, **times), created("a"))
+    ledger.happened("a", LifecycleEvent.COMMIT, NOW)
+    ledger.tick(NOW + 151 * S)
+    now_us = NOW + 300 * S
+    more = {"rate_bps": 700_000_000}, {"rate_bps": 1}, {"end_us": now_us + S}, {"description": "of the night"}
+    for changed in more:
+        answer = ledger.change("a", asked(**(ends | times | changed)), now_us)
+        assert (answer.state, answer.paths) == (ReservationState.PROVISIONING, before.paths)
+
+
+def test_a_hold_lapses_while_what_it_needs_can_still_be_bought():
+    bought = Ledger(chile_illinois(), DEFAULT_POLICY, {"chile-illinois": 150 * S})
+    in_200_s = asked(start_us=NOW + 200 * S, end_us=NOW + 300 * S)
+    held = bought.hold(in_200_s, created("a"))
+    assert held.hold_until_us == NOW + 50 * S
+    assert held.reason == ("chile-illinois is bought at need, which takes 150 s: commit it before 2026-01-01T00:00:50Z")
+    assert bought.renew("a", NOW + 40 * S, 3_600 * S).hold_until_us == NOW + 50 * S
+    later = replace(in_200_s, start_us=NOW + 205 * S)
+    assert bought.change("a", later, NOW + 41 * S).hold_until_us == NOW + 50 * S
+    assert bought.renew("a", NOW + 42 * S, 5 * S).reason == ""
+    assert bought.renew("a", NOW + 42 * S).hold_until_us == NOW + 55 * S
+    assert bought.change("a", in_200_s, NOW + 43 * S).hold_until_us == NOW + 50 * S
+    bought.tick(NOW + 50 * S)
+    assert bought.reservations["a"].state is ReservationState.EXPIRED
+    committed = bought.hold(in_200_s, created("b"))
+    committed = bought.happened("b", LifecycleEvent.COMMIT, NOW + 49 * S)
+    assert (committed.hold_until_us, committed.reason) == (None, "")
+
+
+def test_a_change_keeps_the_path_beside_what_could_not_be_bought_in_time():
+    ledger = Ledger(four_lanes(), DEFAULT_POLICY, {"lane3": 150 * S})
+    ends = {"a_end": "albuquerque", "z_end": "livermore"}
+    before = ledger.hold(asked(**ends, constraints=Constraints(exclude=("lane0",))), created("a"))
+    assert ledger.network.circuits_along(before.path) == ("lane1",)
+    assert ledger.change("a", asked(**ends), NOW).path == before.path
+
+
+def test_a_hold_on_what_is_leased_is_kept_for_as_long_as_was_asked():
+    ledger = Ledger(chile_illinois(), DEFAULT_POLICY, {"another": 150 * S})
+    assert ledger.hold(asked(), created("a", hold_us=3_600 * S)).hold_until_us == NOW + 3_600 * S
 
 
 def test_a_reservation_over_a_link_that_is_gone_is_failed_at_restart():

@@ -56,6 +56,16 @@ def test_a_reservation_is_bought_ahead_and_active_only_once_the_circuit_is_deplo
     assert site.reservation(name).state is ReservationState.EXPIRED
 
 
+def test_a_hold_that_is_committed_at_its_last_moment_has_its_circuit_at_its_start(site, oscars):
+    oscars.rules.routers_s = 110
+    request = Request("la-serena", "champaign", FlowClass.URGENT, 10**9, START_US + 180 * S, END)
+    held = site.use_cases.hold(lambda _: request, lambda now_us: Created("r", now_us))
+    site.pass_to(held.value.hold_until_us - S)
+    site.use_cases.commit("r").saved.result()
+    site.pass_to(request.start_us)
+    assert site.reservation("r").state is ReservationState.ACTIVE
+
+
 def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
     oscars.rules.routers_s = 300
     try:
