@@ -15,7 +15,6 @@ from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site, watch_
 from controller.work.timekeeper import Timekeeper
 from topology.network import Hop
 from topology.protocol import Applied, Declined, Demand, FlowClass, Hello, HostInterface
-from topology.telemetry import EntryTelemetry, Telemetry
 
 WAN = Hop("ls1", "ch1")
 
@@ -157,29 +156,6 @@ def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_se
         site.state.put_host("base20", site.state.reported.hosts["base20"]._replace(wants={}))
     site.attach("base20")
     assert site.value.desired.plan.entries == before
-
-
-def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
-    site.announce(image())
-    site.converge()
-    told = site.value.reported.hosts["base20"].leases.grants[-1]
-    entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True, standing_by=True)
-    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
-    site.converge()
-    assert site.value.reported.hosts["base20"].acts_as_granted[0].frame_bps > 400_000_000
-
-
-def test_what_telemetry_says_again_of_demand_wakes_nobody(site, monkeypatch):
-    site.announce(image())
-    site.converge()
-    told = site.value.reported.hosts["base20"].leases.grants[-1]
-    entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=False, standing_by=True)
-    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
-    site.converge()
-    leases, woken = site.value.reported.hosts["base20"].leases, []
-    monkeypatch.setattr(site.state.changed, "notify_all", lambda: woken.append("all"))
-    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
-    assert (woken, site.value.reported.hosts["base20"].leases is leases) == ([], True)
 
 
 def test_switches_are_told_once_of_hosts_that_end_together():

@@ -65,7 +65,7 @@ def test_a_port_that_could_not_have_its_queues_is_written_again_and_so_is_one_th
         assert writers["pt1"].taken() == {"pt-wan"}
 
 
-def test_of_a_database_that_fails_all_ports_have_the_fault_whichever_were_to_be_written():
+def test_all_ports_of_a_database_that_fails_are_named_whichever_were_to_be_written():
     switches, writers, plan = planned_switches()
     switches.put_queues(plan, OPEN)
     far, wan = (hop for hop in sorted(plan.links) if hop.tail == "dl1")
