@@ -40,6 +40,7 @@ from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
 from controller.state.wished import Wished
+from controller.told import tells_of_gone
 from topology.uncollected import uncollected
 
 T = TypeVar("T")
@@ -99,7 +100,8 @@ class Saves:
             record=self._record(part, decided=decided),
         )
         saved = self._database.save(changes)
-        saved.add_done_callback(partial(self._heard, ledger, part, tuple(tells), told))
+        tells = *tells, *tells_of_gone(state.events, part.gone)
+        saved.add_done_callback(partial(self._heard, ledger, part, tells, told))
         if state.is_behind_wishes() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
         return told

@@ -22,7 +22,6 @@ from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
-from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
@@ -35,6 +34,7 @@ from controller.state.dealt import is_dealt
 from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
+from controller.told import told_of_end
 from controller.wishes import wish_of
 
 T = TypeVar("T")
@@ -54,6 +54,10 @@ class UseCases:
         self.saves = Saves(state, database)
         self.maintaining = Maintaining(state, self.saves)
         self.saves.read_anew()
+        with state.changed:
+            gone = len(state.wished.ledger.gone)
+        if gone:
+            state.events.publish("promises.gone", level="error", promises=gone)
 
     # Reservations.
 
@@ -342,14 +346,7 @@ class UseCases:
         return lambda: self._state.events.publish(event, level="info", **fields)
 
     def _telling_end(self, event: str, ended: EndedAnnouncement) -> Tell:
-        known = ended.announcement
-        return self._telling(
-            event,
-            announcement=known.announcement_id,
-            state=ended.state.value,
-            bytes=known.size_bytes,
-            delivered_bytes=total_bytes(known.delivered),
-        )
+        return self._telling(event, **told_of_end(ended))
 
     def _in_name_of(self, request: Request) -> Request:
         return replace(request, owner=owner_of(request.owner, present_asker()))

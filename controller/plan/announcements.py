@@ -15,6 +15,7 @@ from controller.plan.lanes import LanePart, arriving, free_together, lane_parts,
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
+from controller.plan.resources import joint, need
 from controller.plan.routes import Route, route_along
 from controller.plan.storing import (
     StoreCapacity,
@@ -312,6 +313,14 @@ def led_by(network: Network, announcement: Announcement, known: Reservation) -> 
     route = route_along(network, named, paths, known.reservation_id)
     flows = tuple(replace(flow, selector=first.selector, tail=first.tail) for flow in route.flows)
     return replace(announcement, flows=flows, need=route.need)
+
+
+def led_over(network: Network, announcement: Announcement, paths: tuple[tuple[str, ...], ...]) -> Announcement:
+    """Return an announcement that draws on no reservation, its flows by other paths."""
+    flows = tuple(replace(flow, path=path) for flow, path in zip(announcement.flows, paths, strict=True))
+    needs = [need(network, (flow.path,), flow.flow_class) for flow in flows]
+    lanes = tuple(replace(lane, need=own) for lane, own in zip(announcement.lanes, needs, strict=False))
+    return replace(announcement, flows=flows, need=needs[0] if lanes else joint(needs), lanes=lanes)
 
 
 def announced_flows(announcement: Announcement, now_us: int, network: Network, policy: Policy) -> Iterator[Flow]:

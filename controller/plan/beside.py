@@ -71,11 +71,18 @@ class Admission:
 
     def reserves(self, known: Reservation, *, kept: bool) -> None:
         """Take in what a reservation claims; one that is not kept claims nothing."""
+        self.claims.put(known.reservation_id, self._claimed(known) if kept else ())
+
+    def clashes(self, known: Reservation) -> bool:
+        """Return whether a reservation could not be told apart from another promise."""
+        return any(True for claim in self._claimed(known) for _ in self.claims.confused_with(claim))
+
+    def _claimed(self, known: Reservation) -> tuple[PairClaim, ...]:
         ends = known.a_end, known.z_end
         claim = PairClaim(
             known.reservation_id, ends, known.flow_class, known.selector, known.path, known.start_us, known.end_us
         )
-        self.claims.put(known.reservation_id, (claim,) if kept and set(ends) <= self._hosts else ())
+        return (claim,) if set(ends) <= self._hosts else ()
 
     def confused(self, announcement: Announcement) -> PairClaim | None:
         """Return a claim that an announcement could not be told apart from; None if there is none."""

@@ -1,19 +1,23 @@
 """The ledger, and what of it is saved: parts to be saved, decisions that were not, and what the clock did meanwhile."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import Announcement
+from controller.plan.announcements import Announcement, led_by, led_over
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED, IN_PLAN, ReservationState
+from controller.plan.paths import satisfies
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.unsaved import with_saved
 from topology.network import Network
+from topology.present_paths import present_paths
+
+GONE = "its path is not in the network any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class LedgerPart:
         before: the reservations as they were in the part before, or in the database; None for a new one.
         announcements_before: likewise.
         ended_before: likewise; None for one that has ended now.
+        gone: those reservations, and announcements that have ended, whose path is not in the network any more.
     """
 
     number: int
@@ -37,6 +42,12 @@ class LedgerPart:
     before: Mapping[str, Reservation | None]
     announcements_before: Mapping[str, Announcement | None]
     ended_before: Mapping[int, EndedAnnouncement | None]
+    gone: tuple[Reservation | EndedAnnouncement, ...] = ()
+
+    def numbered(self, numbers: Collection[int]) -> Iterator[Reservation | EndedAnnouncement]:
+        """Yield those reservations, and announcements that have ended, which have one of some numbers."""
+        yield from (known for known in self.reservations.values() if known.sequence in numbers)
+        yield from (one for number, one in self.ended.items() if number in numbers)
 
 
 class KeptLedger(Ledger):
@@ -47,11 +58,13 @@ class KeptLedger(Ledger):
         self._parts = 0  # how many were handed over
         self.left: Counter[ReservationState] = Counter()  # how many reservations have left, by how they have ended
         self.left_with_key = 0  # and how many of them had an idempotency key
+        self.gone: set[int] = set()  # numbers of what has ended for want of its path; until it is handed over
 
     def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
         """Take in what was saved; the calendar is then as it was.
 
-        A reservation over a link that the network no longer has is failed, which is a change to be saved.
+        A promise over a circuit that is gone has ended then. One over a circuit that is there in another form, since
+        another has come beside it or has gone, goes on by that. Both are changes to be saved.
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
             self._restore_one(known, now_us)
@@ -63,17 +76,45 @@ class KeptLedger(Ledger):
         self._sequence = max(self._sequence, known.sequence)
         if known.state in ENDED or self._has(*known.paths):
             self._place(known)
-        else:
-            gone = "its path is not in the network any more"
-            self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
+            return
+        ways = present_paths(self.network, known.paths)
+        moved = (replace(known, path=way[0], backup=way[1] if known.backup else ()) for way in ways)
+        failed = replace(known, state=ReservationState.FAILED, reason=GONE)
+        now = min(moved, key=self._is_hindered, default=failed)
+        written = replace(now, version=known.version + 1, changed_us=now_us)
+        self._place(written)
+        self._unsaved.put(known.reservation_id, known, written)
+        if not ways:
+            self.gone.add(known.sequence)
+
+    def _is_hindered(self, known: Reservation) -> tuple[bool, bool]:
+        """Return whether a reservation would not be as it was asked for, and whether it is in the way of others."""
+        no_room = self.calendar.shortage(self._booking(known)) is not None
+        return not satisfies(self.network, known.path, known.constraints), no_room or self._admission.clashes(known)
 
     def _restore_announcement(self, announcement: Announcement, now_us: int) -> None:
         self._sequence = max(self._sequence, announcement.sequence)
         if self._has(*(flow.path for flow in announcement.flows)):
             self._enter(announcement)
-        else:
+            return
+        ways = present_paths(self.network, tuple(flow.path for flow in announcement.flows))
+        if not ways:
             self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
             self.ended.add(announcement, Ending.LAPSED, now_us)
+            self.gone.add(announcement.sequence)
+            return
+        drawn_on = self.reservations.get(announcement.pool)
+        if drawn_on is not None and drawn_on.state not in ENDED:
+            now = led_by(self.network, announcement, drawn_on)
+        else:
+            now = min((led_over(self.network, announcement, way) for way in ways), key=self._is_in_the_way)
+        self._unsaved_announcements.put(announcement.announcement_id, announcement, now)
+        self._enter(now)
+
+    def _is_in_the_way(self, known: Announcement) -> bool:
+        """Return whether an announcement has no room beside other promises, or cannot be told from one of them."""
+        no_room = any(self.calendar.shortage(booking) for _, booking in known.bookings() if not known.pool)
+        return no_room or self._admission.confused(known) is not None
 
     def follow(
         self,
@@ -151,13 +192,18 @@ class KeptLedger(Ledger):
         self._parts += 1
         number = self._parts
         before = (self._unsaved.before(), self._unsaved_announcements.before(), self.ended.unsaved.before())
-        return LedgerPart(
+        reservations = self._unsaved.handed_over(number, decided=decided).values()
+        announcements = self._unsaved_announcements.handed_over(number, decided=decided)
+        ended = self.ended.unsaved.handed_over(number, decided=decided)
+        part = LedgerPart(
             number,
-            {name: r for name, r in self._unsaved.handed_over(number, decided=decided).items() if r is not None},
-            self._unsaved_announcements.handed_over(number, decided=decided),
-            {n: e for n, e in self.ended.unsaved.handed_over(number, decided=decided).items() if e is not None},
+            {known.reservation_id: known for known in reservations if known is not None},
+            announcements,
+            {n: one for n, one in ended.items() if one is not None},
             *before,
         )
+        gone, self.gone = self.gone, set()
+        return replace(part, gone=tuple(part.numbered(gone))) if gone else part
 
     @property
     def has_changed(self) -> bool:
@@ -235,13 +281,15 @@ class KeptLedger(Ledger):
         Only to what is here as it was saved there: the rest was decided otherwise, and the clock acts on it anew.
         """
         self.down = earlier.down
+        restored = self._unsaved.of_clock()
         for name, before in earlier._unsaved.of_clock().items():
             known, theirs = self.reservations.get(name), earlier.reservations[name]
             if known is None:
                 continue
-            if known == before:
+            saved = restored.get(name, known)
+            if saved == before:
                 self._place(theirs)
-                self._unsaved.put(name, known, theirs)
+                self._unsaved.put(name, saved, theirs)
             elif known.version <= theirs.version:  # nobody may take it for what was shown under that number
                 self._write(replace(known, version=theirs.version), now_us)
         for known in tuple(self.reservations.values()):

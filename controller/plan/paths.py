@@ -50,7 +50,7 @@ def candidates(network: Network, source: str, target: str, constraints: Constrai
         key=lambda path: sum(graph.edges[edge]["delay_us"] for edge in pairwise(path)),
     )
     ordered = (path for _, equals in by_delay for path in sorted(equals))
-    fitting = (path for path in ordered if _satisfies(network, path, constraints))
+    fitting = (path for path in ordered if satisfies(network, path, constraints))
     return tuple(islice(fitting, MOST_CANDIDATES))
 
 
@@ -80,10 +80,11 @@ def _allowed(network: Network, source: str, target: str, constraints: Constraint
     return graph
 
 
-def _satisfies(network: Network, path: Path, constraints: Constraints) -> bool:
+def satisfies(network: Network, path: Path, constraints: Constraints) -> bool:
+    """Return whether a path of the network is as constraints want it."""
     touched = {*path, *network.circuits_along(path)}
     near_enough = constraints.max_rtt_us is None or network.path_rtt_us(path) <= constraints.max_rtt_us
-    return near_enough and touched.issuperset(constraints.include)
+    return near_enough and touched.issuperset(constraints.include) and touched.isdisjoint(constraints.exclude)
 
 
 def chosen(
