@@ -54,6 +54,7 @@ def test_who_reads_hears_why_a_stream_was_cancelled_and_the_controller_too():
     told = []
 
     def controller(connection):
+        connection.recv()  # a controller says nothing before it has heard who calls
         connection.send("1")
         with contextlib.suppress(ConnectionClosed):
             connection.recv()
@@ -63,6 +64,7 @@ def test_who_reads_hears_why_a_stream_was_cancelled_and_the_controller_too():
         threading.Thread(target=server.serve_forever, daemon=True).start()
         stream = ControllerStream(f"127.0.0.1:{server.socket.getsockname()[1]}", None)
         assert not stream.opened_ns
+        stream.send(b"hello")
         messages = stream.messages()
         assert next(messages).data == b"1"
         assert stream.opened_ns
