@@ -38,6 +38,7 @@ SWITCH_URI, CLIENT_URI = "headway:switch:", "headway:client:"
 REST_URI, OVSDB_URI = "headway:rest", "headway:ovsdb"
 _SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
+ENDING_AGAIN_S = 86_400.0  # and again so long after, in a stream that stays open
 
 
 class Kind(StrEnum):

@@ -90,7 +90,7 @@ def test_a_certificate_that_does_not_fit_is_spoken_of_and_the_stream_goes_on(own
 
 
 def test_a_certificate_of_an_authority_that_is_new_here_is_shown_at_the_next_call_alone(own, monkeypatch):
-    monkeypatch.setattr(shown_certificate, "SAID_AGAIN_S", OFTEN_S)
+    monkeypatch.setattr(shown_certificate, "ENDING_AGAIN_S", OFTEN_S)
     with attached(own) as (logs, listener, _, _agent):
         pki_files.init(own.folder, "another", BEFORE, 1000, force=True)
         pki_files.make(own.folder, Kind.AGENT, ("base20",), TODAY, 90, force=True)
@@ -102,7 +102,7 @@ def test_a_certificate_of_an_authority_that_is_new_here_is_shown_at_the_next_cal
 def test_both_ends_say_each_day_that_the_agents_certificate_ends_soon(own, monkeypatch):
     monkeypatch.setattr(hosts, "LOOK_S", OFTEN_S)
     monkeypatch.setattr(hosts, "ENDING_AGAIN_S", 2 * OFTEN_S)
-    monkeypatch.setattr(shown_certificate, "SAID_AGAIN_S", 2 * OFTEN_S)
+    monkeypatch.setattr(shown_certificate, "ENDING_AGAIN_S", 2 * OFTEN_S)
     with attached(own) as (logs, listener, _, _agent):
         for event in ("host.certificate_ending", "agent.certificate_ending"):
             eventually(lambda event=event: len(said(logs, event)) > 2, within_s=10, what=event)

@@ -7,10 +7,9 @@ from hostagent.agent.stream import ControllerStream
 from hostagent.errors import AttachmentRefused
 from hostagent.log import log
 from hostagent.settings import AgentSettings
-from topology.certificates import ENDING_DAYS
+from topology.certificates import ENDING_AGAIN_S, ENDING_DAYS
 
 LOOK_S = 60.0
-SAID_AGAIN_S = 86_400.0
 RENEWED = "our certificate was renewed: the next stream shows it"
 
 
@@ -27,7 +26,7 @@ class ShownCertificate:
         self._authority = _read(self._tls.authority) if self._tls else b""
         self._unfit: tuple[str, ...] = ()
         now_s = time.monotonic()
-        self._look_s, self._say_s = now_s + LOOK_S, now_s + SAID_AGAIN_S  # when next
+        self._look_s, self._say_s = now_s + LOOK_S, now_s + ENDING_AGAIN_S  # when next
         for whose in stream.ends_s:
             self._say_ending(whose)
 
@@ -41,7 +40,7 @@ class ShownCertificate:
             return
         self._look_s = now_s + LOOK_S
         if now_s >= self._say_s:
-            self._say_s = now_s + SAID_AGAIN_S
+            self._say_s = now_s + ENDING_AGAIN_S
             self._say_ending("host")  # of the controller's it is not known here whether it was renewed
         try:
             renewed = self._tls.ends_s() != self._stream.ends_s["host"]

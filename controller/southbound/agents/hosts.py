@@ -27,7 +27,7 @@ from controller.southbound.agents.listening import listening
 from controller.southbound.agents.slices import in_slices
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.addresses import shown_peer
-from topology.certificates import ENDING_DAYS
+from topology.certificates import ENDING_AGAIN_S, ENDING_DAYS
 from topology.protocol import (
     SAID_AGAIN_S,
     SILENT_S,
@@ -47,7 +47,6 @@ RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
 MAY_AGAIN_S = 0.25  # a renewal that may not be said must not wait for the next: what keeps it may last a moment
 HELLO_WITHIN_S = 10.0
-ENDING_AGAIN_S = 86_400.0  # it is said of who stays attached
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
 AT_ONCE = 8  # that are let in before others have their turn
 MOST, MOST_OF_ONE = 512, 128  # that have not said hello
