@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from controller.database import Database, DatabaseError
 from controller.database.errors import DatabaseBusy, UrlNotUsable
 from controller.database.settings import DatabasePart
 from controller.errors import ConfigError
+from controller.security.listening import listening_at
 from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
 from topology.problems import Problems
@@ -59,13 +59,10 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
         elif not os.access(folder, os.W_OK | os.X_OK):
             yield f"{address}: the folder {folder} cannot be written"
         return
-    with contextlib.closing(socket.socket(address.family)) as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind((address.bare_host, address.port))
-            tried.listen()  # a bound port of another that does not listen yet is found by this
-        except OSError as error:
-            yield f"{address}: {error.strerror or error}: end who listens there, or take another"
+    try:
+        listening_at(address.bare_host, address.port, 1).close()
+    except OSError as error:
+        yield f"{address}: {error.strerror or error}: end who listens there, or take another"
 
 
 def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:

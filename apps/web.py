@@ -19,6 +19,7 @@ from apps.web_server import BoundedServer
 from controller.northbound.access import LOCAL
 from controller.northbound.proxies import Proxied, Proxies, is_named
 from controller.security.connections import Guest, Limits, OpenConnections, counted_as
+from controller.security.listening import listening_at
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 
@@ -44,7 +45,7 @@ def web(
     """
     STRANGERS.setLevel(logging.ERROR)
     credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2) if tls else None
-    bound = socket.create_server((address.bare_host, address.port), family=address.family, backlog=BACKLOG)
+    bound = listening_at(address.bare_host, address.port, BACKLOG)
     open_ones = OpenConnections[Guest](limits.connections, limits.of_one_address)
     served = partial(BoundedProtocol, limits, open_ones, proxies)
     config = uvicorn.Config(
@@ -106,6 +107,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         """Take a connection in; another one may have to give way to it, or it itself."""
         super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
+        if self.client is not None:  # as people know it: by a port of both families IPv4 comes as ::ffff:192.0.2.7
+            self.client = (self.client[0].removeprefix("::ffff:"), self.client[1])
         self._wait("head", self._limits.head_s)
         shown = transport.get_extra_info("peercert")
         self.serial, self._client_name = shown_serial(shown), shown_client(shown)

@@ -27,10 +27,12 @@ def shown_peer(address: object) -> str:
 
     >>> shown_peer(("2001:db8::1", 4711, 0, 0)), shown_peer(("192.0.2.7", 4711)), shown_peer("")
     ('[2001:db8::1]:4711', '192.0.2.7:4711', 'unix')
+    >>> shown_peer(("::ffff:192.0.2.7", 4711, 0, 0))  # by IPv4, to a socket of both families
+    '192.0.2.7:4711'
     """
     if not isinstance(address, tuple):
         return str(address) or "unix"
-    host, port = address[:2]
+    host, port = address[0].removeprefix("::ffff:"), address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

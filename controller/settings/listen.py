@@ -51,11 +51,6 @@ class ListenAddress:
         return f"{self.host}:{self.port}"
 
     @property
-    def family(self) -> socket.AddressFamily:
-        """Of sockets that listen there."""
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
-
-    @property
     def bare_host(self) -> str:
         """The host as sockets take it: an IPv6 address without its brackets."""
         return self.host.strip("[]")

@@ -3,6 +3,8 @@
 import socket
 from pathlib import Path
 
+from controller.security.listening import listening_at
+
 BACKLOG = 1024  # agents that call at once
 
 
@@ -26,9 +28,7 @@ def listening(address: str) -> socket.socket:
             raise
         return bound
     host, _, port = address.rpartition(":")
-    host = host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
+    return listening_at(host.strip("[]"), int(port), BACKLOG)
 
 
 def _answers(path: Path) -> bool:

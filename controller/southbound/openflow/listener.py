@@ -12,6 +12,7 @@ import structlog
 from os_ken.lib import hub
 
 from controller.security.connections import counted_as
+from controller.security.listening import listening_at
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_serial
@@ -28,6 +29,7 @@ from controller.southbound.openflow.visitors import (
 from topology.addresses import shown_peer
 from topology.protocol import SAID_AGAIN_S
 
+BACKLOG = 128  # switches that call at once
 _LOOK_EVERY_S = 1.0  # whether the files of TLS have changed, and who is late
 _LATE = f"no switch within {SWITCH_WITHIN_S:g} s"
 
@@ -39,7 +41,7 @@ class Address:
     """Where we listen for switches.
 
     Attributes:
-        host: IPv4 or IPv6 address; empty for all.
+        host: IPv4 or IPv6 address; ``::`` for all.
         port: TCP port; 0 lets the system choose one.
         tls: mutual TLS, in which a switch's certificate has its datapath id; or None for plain TCP.
         echo_interval_s: time between two echo requests to a switch, seconds; a switch that leaves two unanswered is
@@ -65,7 +67,6 @@ class Listener:
         Raises:
             OSError: the address is in use, or not ours.
         """
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self._credentials = Credentials(address.tls, ssl.TLSVersion.TLSv1_2) if address.tls else None
         self._visitors = Visitors()
         self._rates = Rates.monotonic(PER_S, BURST_US)
@@ -73,7 +74,7 @@ class Listener:
         self._looked_s = time.monotonic()
         self._closing = threading.Event()
         self._waiting = selectors.DefaultSelector()
-        self._server = socket.create_server((address.host, address.port), family=family, backlog=128)
+        self._server = listening_at(address.host, address.port, BACKLOG)
         self._server.setblocking(False)
         self._waiting.register(self._server, selectors.EVENT_READ)
         self.host, self.port = self._server.getsockname()[:2]

@@ -1,0 +1,21 @@
+"""The sockets at which switches, agents and users of the API find the controller."""
+
+import socket
+
+
+def listening_at(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a TCP socket that listens; at ``::`` for both families, as a site's hosts may have either.
+
+    Who comes by IPv4 has an IPv4-mapped address there (RFC 4291 section 2.5.5.2).
+
+    Args:
+        host: IPv4 or IPv6 address, or a name of this machine; empty for all IPv4 addresses.
+        port: TCP port; 0 lets the system choose one.
+        backlog: how many may call at once.
+
+    Raises:
+        OSError: the port is taken, or the address is not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_all = host == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_all)
