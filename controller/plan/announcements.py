@@ -168,6 +168,13 @@ class Announcement:
             return tuple(lane.size_bytes for lane in self.lanes)
         return (-(-self.size_bytes // len(self.flows)),) * len(self.flows)
 
+    @property
+    def awaited(self) -> frozenset[FlowId]:
+        """Which of its flows have yet to deliver something for all that was announced to have arrived."""
+        if self.finished_us is not None:
+            return frozenset()
+        return frozenset(self.left_bytes() if self.delivered else (flow.name for flow in self.flows))
+
     def left_bytes(self) -> dict[FlowId, int]:
         """Return what each of its flows has yet to deliver of what was announced; nothing of those that have it all."""
         parts_bytes = {flow.name: size for flow, size in zip(self.flows, self.sizes_bytes, strict=True)}

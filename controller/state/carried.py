@@ -73,10 +73,15 @@ def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...]
 
 
 def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ...]:
-    """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
+    """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can.
+
+    What has arrived needs nothing any more, whatever becomes of who has sent it.
+    """
     site, state, found = moment.site, moment.state, list[str]()
-    ways = [moment.way_of(flow.machine, flow.name) for flow in known.flows]
-    for flow, way in zip(known.flows, ways, strict=True):
+    awaited = known.awaited
+    flows = [flow for flow in known.flows if flow.name in awaited]
+    ways = [moment.way_of(flow.machine, flow.name) for flow in flows]
+    for flow, way in zip(flows, ways, strict=True):
         path = way or flow.path
         down = moment.down if known.floor_bps(moment.now.calendar_us) else moment.dead  # its pause is as promised
         found += _not_used(moment, crossed(site.network, path, down))
@@ -85,7 +90,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _absent(state, (flow.machine, site.network.machine(flow.target)))
     waiting = waiting_flows(site, state, [known])
     if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us, waiting)):
-        slow = [why for flow in known.flows if (why := why_held(flow, state.reported, site.network))]
+        slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
         found += slow or ["the plan has less for it than was promised"]
     return _each_once(found)
 

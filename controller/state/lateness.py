@@ -42,7 +42,8 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     if not announcements:
         return {}
     waiting = waiting_flows(site, state, announcements.values())
-    found = late(announcements.values(), plan, site.network.framing, now.calendar_us, waiting)
+    awaited = (known for known in announcements.values() if known.awaited)
+    found = late(awaited, plan, site.network.framing, now.calendar_us, waiting)
     return {
         name: Late(promised_us, expected_us, _why(site, state, name, now)) for name, promised_us, expected_us in found
     }
@@ -52,10 +53,11 @@ def waiting_flows(site: Site, state: SiteState, announcements: Collection[Announ
     """Return the flows of announcements that have nothing to send and had their rate if they had, by name.
 
     They are planned for what they stand by with: that is no less than was promised. Of one whose way has gone, or has
-    a fault, nobody knows that it had its rate.
+    a fault, nobody knows that it had its rate. One that has delivered all its part needs none, nor its host's agent.
     """
     ways = {flow.name: flow.path for known in announcements for flow in known.flows}
-    return frozenset(
+    done = frozenset(name for known in announcements for name in {f.name for f in known.flows} - known.awaited)
+    return done | frozenset(
         name
         for host in {flow.machine for known in announcements for flow in known.flows}
         for e in state.desired.plan.of_host(host)
@@ -94,7 +96,9 @@ def _lacks(state: SiteState, known: Announcement) -> str:
 
 
 def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:
-    flows, absent = state.wished.ledger.announcements[name].flows, hosts_absent(site, state.reported, now.elapsed_us)
+    known, absent = state.wished.ledger.announcements[name], hosts_absent(site, state.reported, now.elapsed_us)
+    awaited = known.awaited
+    flows = [flow for flow in known.flows if flow.name in awaited]
     gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.machine in absent]
     faults = [why for flow in flows for why in in_the_way(site.network, flow.path, state.installed.faults)]
     slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]

@@ -9,7 +9,7 @@ from controller.plan.purchases import Period
 from controller.plan.wiring import SeenPort
 from controller.promise_watch import PromiseWatch
 from controller.state.moment import STARTING_US
-from controller.tests.fakes import START_US, FakeSite, image, watch_of
+from controller.tests.fakes import LEASE_MS, START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
 from topology.protocol import FlowClass
@@ -180,18 +180,63 @@ def test_a_promise_that_is_over_is_said_to_be_late_once_whoever_is_the_cause():
     assert (event["expected"], event["why"].startswith("0 B of ")) == ("", True)
 
 
-def test_a_promise_that_was_kept_is_never_late():
+def counted(site, host, payload_bytes, since_ns=1):
+    """What a sender's agent tells of the image."""
+    entry = EntryTelemetry(f"image/{host}", 1, 1, payload_bytes, 0, 0, 180_000, counted_since_ns=since_ns)
+    epoch = site.value.reported.hosts[host].sent_epoch
+    site.reports.host_telemetry(host, Telemetry(epoch, 1000, (entry,)))
+
+
+@pytest.fixture
+def under_way():
+    """A site whose image is announced, and in the plan."""
     site = site_of(chile_illinois())
     site.announce(image())
     site.converge()
-    known = site.value.wished.ledger.announcements["image"]
-    for sender in known.flows:
-        counted = EntryTelemetry(sender.name, 1, 1, known.size_bytes, 0, 0, 180_000, counted_since_ns=1)
-        epoch = site.value.reported.hosts[sender.host].sent_epoch
-        site.reports.host_telemetry(sender.host, Telemetry(epoch, 1000, (counted,)))
-    site.clock.now_us = known.promised_us + 3_000_000
-    site.keeper.step()
-    assert not told(site, "announcement.late")
+    return site
+
+
+def image_of(site):
+    """The image as it is known."""
+    return site.value.wished.ledger.announcements["image"]
+
+
+def test_a_promise_that_was_kept_is_never_late(under_way):
+    for sender in image_of(under_way).flows:
+        counted(under_way, sender.host, image_of(under_way).size_bytes)
+    under_way.clock.now_us = image_of(under_way).promised_us + 3_000_000
+    under_way.keeper.step()
+    assert not told(under_way, "announcement.late")
+
+
+def absent(site, *hosts):
+    """Hosts have died a lease ago."""
+    for host in hosts:
+        site.reports.host_down(host)
+    for _ in range(2):
+        site.clock.now_us += LEASE_MS * 1000
+        site.converge()
+        site.keeper.step()
+
+
+def test_a_sender_that_dies_after_its_last_byte_has_arrived_breaks_no_promise(under_way):
+    site, part_bytes = under_way, image_of(under_way).sizes_bytes[0]
+    counted(site, "base20", part_bytes)
+    absent(site, "base20")
+    assert image_of(site).floor_bps(site.clock.now_us) > 0
+    assert [*told(site, "announcement.late"), *told(site, "announcement.not_carried")] == []
+    assert site.use_cases.obstacles([image_of(site)]) == ((),)
+    counted(site, "base21", part_bytes)
+    absent(site, "base21", "arch")
+    assert [*told(site, "announcement.late"), *told(site, "announcement.not_carried")] == []
+    assert site.use_cases.obstacles([image_of(site)]) == ((),)
+
+
+def test_a_sender_that_dies_before_its_last_byte_has_arrived_makes_its_promise_late(under_way):
+    counted(under_way, "base20", image_of(under_way).sizes_bytes[0] - 1)
+    absent(under_way, "base20")
+    (event,) = told(under_way, "announcement.late")
+    assert event["why"] == "base20: its agent is not connected"
 
 
 def test_a_promise_is_looked_at_again_as_soon_as_there_is_another_plan():
