@@ -69,12 +69,19 @@ class PromiseWatch:
         self._not_carried = frozenset((self._not_carried & found.keys()) - over | anew)
 
     def _look_at_overdue(self) -> None:
-        """Tell of what is late already, although the plan has its rate: its sender, its receiver or a loss is why."""
-        state = self._state
-        overdue = overdue_promises(state.value, state.now())
-        for name in sorted(overdue.keys() - self._overdue - self._late):
+        """Tell of what is late already, although the plan has its rate, and when all of it has arrived.
+
+        Its sender, its receiver or a loss is why. What was released or has lapsed is told of as that.
+        """
+        state, now = self._state, self._state.now()
+        overdue = overdue_promises(state.value, now)
+        for name in sorted(anew := overdue.keys() - self._overdue - self._late):
             self._tell_late(name, overdue[name])
-        self._overdue = frozenset(overdue)
+        over = {n: one for n, one in state.wished.ledger.announcements.items() if one.promised_us < now.calendar_us}
+        told = self._overdue & over.keys() | anew
+        for name in sorted(arrived := {name for name in told if not over[name].awaited}):
+            state.events.publish("announcement.resumed", announcement=name)
+        self._overdue = frozenset(told - arrived)
 
     def _tell_late(self, name: str, one: Late) -> None:
         expected = "" if one.expected_us is None else shown_time(one.expected_us)
@@ -102,4 +109,4 @@ class PromiseWatch:
 
 def _waits_for_its_end(known: Announcement, now_us: int) -> bool:
     """Return whether an announcement is promised no rate at a moment, and has not arrived."""
-    return known.finished_us is None and not known.floor_bps(now_us)
+    return bool(known.awaited) and not known.floor_bps(now_us)

@@ -209,6 +209,30 @@ def test_a_promise_that_was_kept_is_never_late(under_way):
     assert not told(under_way, "announcement.late")
 
 
+def test_what_was_told_as_overdue_is_told_once_when_all_of_it_has_arrived(under_way):
+    under_way.clock.now_us = image_of(under_way).promised_us + 3_000_000
+    half_bytes = image_of(under_way).sizes_bytes[0]
+    for host, since_ns in (("base20", 1), ("base20", 2), ("base21", 1)):  # an agent is started again
+        under_way.keeper.step()
+        assert not told(under_way, "announcement.resumed")
+        counted(under_way, host, half_bytes // 2 if host == "base20" else half_bytes, since_ns)
+    for _ in range(2):
+        under_way.keeper.step()
+    assert len(told(under_way, "announcement.late")) == 1
+    assert told(under_way, "announcement.resumed") == [{"announcement": "image"}]
+
+
+def test_of_another_of_its_name_nothing_is_told_for_what_was_overdue_and_released(under_way):
+    under_way.clock.now_us = image_of(under_way).promised_us + 3_000_000
+    under_way.keeper.step()
+    under_way.use_cases.forget("image").saved.result(5)
+    under_way.announce(image())
+    for host in ("base20", "base21"):
+        counted(under_way, host, image_of(under_way).size_bytes)
+    under_way.keeper.step()
+    assert (len(told(under_way, "announcement.late")), told(under_way, "announcement.resumed")) == (1, [])
+
+
 def absent(site, *hosts):
     """Hosts have died a lease ago."""
     for host in hosts:
