@@ -3,10 +3,14 @@
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from apps.loading import loading
 
-EXIT_OK, EXIT_FAILED, EXIT_CONFIG = 0, 1, 2
+if TYPE_CHECKING:
+    from apps.configuration import ControllerSettings
+
+EXIT_OK, EXIT_FAILED, EXIT_CONFIG, EXIT_LOST = 0, 1, 2, 3
 CONTROLLER_NEEDS = "a controller's machine needs the package headway-controller, or pip install 'headway[controller]'"
 
 
@@ -35,7 +39,7 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
     """
     load_reader()
     from apps.configuration import load
-    from apps.start_check import hindrances, hindrances_beside
+    from apps.start_check import hindrances_beside
     from controller.errors import ConfigError
 
     try:
@@ -44,14 +48,7 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         also = hindrances_beside(config) if check else ()
         return _failed("\n".join((str(error), *(f"{config}: {each}" for each in also))), EXIT_CONFIG)
     if check:
-        if found := hindrances(settings):
-            return _failed("\n".join(f"{config}: {each}" for each in found), EXIT_FAILED)
-        from apps.cli.network_text import not_ours
-
-        print(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
-        for line in not_ours(settings.site.network):
-            print(f"{config}: {line}")
-        return EXIT_OK
+        return _checked(config, settings)
     load_runner()
     from apps import logs
     from apps.controller import run
@@ -65,6 +62,26 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         return run(settings, trusts_wall=trusts_wall)
     except (OSError, SouthboundError, DatabaseError, TokensUnusable) as error:
         return _failed(str(error), EXIT_FAILED)
+
+
+def _checked(config: Path, settings: "ControllerSettings") -> int:
+    """Say whether a controller could start with these settings, and what would become of promises; the exit code."""
+    from apps.cli.network_text import not_ours
+    from apps.start_check import hindrances, promises_kept
+
+    found, promises = hindrances(settings), promises_kept(settings)
+    if not found:
+        print(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
+        for line in not_ours(settings.site.network):
+            print(f"{config}: {line}")
+    if promises.lost:
+        so_many = f"{len(promises.lost)} of {promises.promises} promises would not be kept after a start"
+        found = (*found, f"{so_many} with this network:", *promises.lost)
+    elif promises.promises:
+        print(f"{config}: this network keeps all promises, {promises.promises}")
+    if found:
+        return _failed("\n".join(f"{config}: {each}" for each in found), EXIT_LOST if promises.lost else EXIT_FAILED)
+    return EXIT_OK
 
 
 def load_reader() -> None:

@@ -2,14 +2,19 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from apps.configuration import ControllerSettings
 from controller.database import Database, DatabaseError
 from controller.database.errors import DatabaseBusy, UrlNotUsable
+from controller.database.live import all_rows
+from controller.database.schema import known_schemas
 from controller.database.settings import DatabasePart
+from controller.database.snapshot import snapshot
 from controller.errors import ConfigError
+from controller.restored import RestartView, at_a_restart
 from controller.security.listening import listening_at
 from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
@@ -39,6 +44,17 @@ def hindrances_beside(path: Path) -> tuple[str, ...]:
     with contextlib.suppress(ConfigError, UrlNotUsable):  # likewise
         found += _of_the_database(part_of(path, DatabasePart)[0].store.url)
     return tuple(found)
+
+
+def promises_kept(settings: ControllerSettings) -> RestartView:
+    """Return what would become of the promises in the database if a controller with these settings started now.
+
+    A controller may be using it. Of one that cannot be read, or is yet to be brought up to date, nothing is known.
+    """
+    with contextlib.suppress(DatabaseError), snapshot(settings.database.url) as seen:
+        if seen.schema == known_schemas()[0]:
+            return at_a_restart(settings.site, all_rows(seen.connection), time.time_ns() // 1000)
+    return RestartView(0, ())
 
 
 def _of_addresses(addresses: Mapping[str, ListenAddress | UnixSocket | None]) -> list[str]:

@@ -34,10 +34,11 @@ from controller.delay_watch import take_saved_delays
 from controller.plan.announcements import Announcement
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
-from controller.plan.maintenance import Maintenance, impose
+from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
+from controller.restored import restored
 from controller.state.guard import GuardedState
 from controller.state.wished import Wished
 from controller.told import tells_of_gone
@@ -298,13 +299,9 @@ class Saves:
         state = self._state
         with state.changed:
             take_saved_delays(state, rows.delays)
-        ledger = state.site.ledger()
         announcements = tuple(announcement_of(body) for body in rows.announcements.values())
-        for one in rows.maintenance:
-            impose(ledger, one)
-        ledger.ended.restore(rows.used_keys, rows.last_ended)
         past, ended = self._ended_unheard(rows, announcements)
-        ledger.restore((*rows.reservations, *past), announcements, state.now_us())
+        ledger = restored(state.site, rows, announcements, state.now_us(), past)
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             ledger.ended.follow(ended, {}, state.now_us())

@@ -40,7 +40,9 @@ Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see doc
 @app.command()
 def controller(
     config: Config,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether it could start.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether it could start, and keep all promises.")
+    ] = False,
     trust_clock: Annotated[
         bool, typer.Option("--trust-clock", help="The wall clock is right: what is over by it is over.")
     ] = False,

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from typer.testing import CliRunner
 
 from apps.cli.main import PANELS, app
 from controller.database import Database
+from controller.plan.reservations import Constraints
+from controller.plan.tests.asking import asked, created
+from controller.tests.fakes import image, ready_site
 from mininet_tests.testing.loopback import OWN
-from mininet_tests.testing.networks import FILES
+from mininet_tests.testing.networks import FILES, loaded
 from topology import __version__
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
@@ -98,6 +102,44 @@ def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp
     finally:
         database.close()
     assert (code, "in use by process" in said) == (1, True), said
+
+
+def checked(config, network):
+    """What a check says of a network's file, beside the controller that has the database; exit code and lines."""
+    text = config.read_text().splitlines()
+    config.write_text("\n".join([f"network: {FILES[network]}", *text[1:]]) + "\n")
+    done = subprocess.run(
+        [HEADWAY, "controller", "--config", str(config), "--check"], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_a_check_says_which_promises_a_restart_with_another_network_would_end(config, tmp_path):
+    site = ready_site(database=f"sqlite:///{tmp_path}/headway.db", network=loaded(FILES["chile-illinois-2"]))
+    start_us = time.time_ns() // 1000
+    site.clock.now_us = start_us
+    for name, circuit in (("database", "north"), ("images", "south")):
+        wanted = asked(
+            start_us=start_us, end_us=start_us + 10**11, rate_bps=3 * 10**8, constraints=Constraints(include=(circuit,))
+        )
+        site.use_cases.hold(lambda _, w=wanted: w, lambda now_us, n=name: created(n, now_us)).saved.result()
+    site.announce(image())
+    try:
+        code, said, wrong = checked(config, "chile-illinois-north")
+        assert code == 3
+        busy, summary, *lost = wrong
+        assert "in use by process" in busy
+        assert summary == f"headway: {config}: 1 of 3 promises would not be kept after a start with this network:"
+        (images,) = lost
+        assert images.startswith(f"headway: {config}: reservation images, 20"), images
+        assert images.endswith(": fails: its path is not in this network: ls1 - south - ch1")
+        assert said == []
+        code, said, wrong = checked(config, "chile-illinois-2")
+        assert (code, len(wrong), said) == (1, 1, [f"{config}: this network keeps all promises, 3"])
+    finally:
+        site.database.close()
+    code, said, wrong = checked(config, "chile-illinois-2")
+    assert (code, said[-1], wrong) == (0, f"{config}: this network keeps all promises, 3", [])
 
 
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])

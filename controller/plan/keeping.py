@@ -18,6 +18,8 @@ from controller.plan.resources import need
 from topology import units
 from topology.network import Hop
 
+CANNOT_BE_KEPT = "cannot be kept"  # so begins the reason of a reservation that has no room any more
+
 
 @dataclass(frozen=True, slots=True)
 class Unkeepable:
@@ -32,6 +34,11 @@ class Unkeepable:
     reservation_id: str
     why: str
     instead: str
+
+    @property
+    def reason(self) -> str:
+        """Return both, as the reservation's reason says it."""
+        return f"{CANNOT_BE_KEPT}: {self.why}" + (f"; instead: {self.instead}" if self.instead else "")
 
 
 def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:

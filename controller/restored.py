@@ -1,0 +1,96 @@
+"""What is saved, as a ledger of the network that is configured now; and what of it has no place there."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from controller.database import SavedRows
+from controller.database.announcements import announcement_of
+from controller.plan.announcements import Announcement
+from controller.plan.keeping import CANNOT_BE_KEPT, unkeepable
+from controller.plan.kept_ledger import KeptLedger
+from controller.plan.lifecycle import ENDED
+from controller.plan.maintenance import impose
+from controller.plan.paths import Path
+from controller.plan.reservations import Reservation
+from controller.site import Site
+from topology.units import shown_time
+
+NO_PATH = "its path is not in this network"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartView:
+    """What becomes of promises at a start.
+
+    Attributes:
+        promises: how many have not ended.
+        lost: of each that is not kept, what it is and why, for people.
+    """
+
+    promises: int
+    lost: tuple[str, ...]
+
+
+def restored(
+    site: Site,
+    rows: SavedRows,
+    announcements: Iterable[Announcement],
+    now_us: int,
+    past: Iterable[Reservation] = (),
+) -> KeptLedger:
+    """Return the ledger of what is saved, by the site's network as it is now.
+
+    Args:
+        site: where.
+        rows: what is saved.
+        announcements: those of the rows, read.
+        now_us: Unix time.
+        past: reservations that have ended by what is saved, and are to be known as that.
+    """
+    ledger = site.ledger()
+    for one in rows.maintenance:
+        impose(ledger, one)
+    ledger.ended.restore(rows.used_keys, rows.last_ended)
+    ledger.restore((*rows.reservations, *past), announcements, now_us)
+    return ledger
+
+
+def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
+    """Return what would become of what is saved if a controller of a site started now.
+
+    A promise whose path is gone is over for good. A reservation that there is no room for any more stays, and fails
+    when its circuit has less than all that is in force; one of which that is known already is no news.
+    """
+    announcements = tuple(announcement_of(body) for body in rows.announcements.values())
+    live = tuple(known for known in rows.reservations if known.state not in ENDED)
+    ledger = restored(site, rows, announcements, now_us)
+    without_path = frozenset(ledger.gone)
+    known_before = {known.reservation_id for known in live if known.reason.startswith(CANNOT_BE_KEPT)}
+    lost = [*_gone(live, announcements, without_path)]
+    lost += (
+        f"{_shown(ledger.reservations[one.reservation_id])}: {one.reason}"
+        for one in unkeepable(ledger, now_us)
+        if one.reservation_id not in known_before
+    )
+    return RestartView(len(live) + len(announcements), tuple(lost))
+
+
+def _gone(
+    reservations: Iterable[Reservation], announcements: Iterable[Announcement], numbers: frozenset[int]
+) -> Iterator[str]:
+    """Yield what is lost of some promises whose numbers are known."""
+    for known in reservations:
+        if known.sequence in numbers:
+            yield f"{_shown(known)}: fails: {NO_PATH}: {_ways(known.paths)}"
+    for one in announcements:
+        if one.sequence in numbers:
+            promised = f"announcement {one.announcement_id}, promised for {shown_time(one.promised_us)}"
+            yield f"{promised}: lapses: {NO_PATH}: {_ways(flow.path for flow in one.flows)}"
+
+
+def _shown(known: Reservation) -> str:
+    return f"reservation {known.reservation_id}, {shown_time(known.start_us)} to {shown_time(known.end_us)}"
+
+
+def _ways(paths: Iterable[Path]) -> str:
+    return ", ".join(" - ".join(path) for path in paths)

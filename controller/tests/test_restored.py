@@ -1,0 +1,82 @@
+"""What would become of what is saved by another network is known before a controller starts with that."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.database.live import all_rows
+from controller.database.snapshot import snapshot
+from controller.plan.purchases import Period
+from controller.plan.reservations import Constraints
+from controller.plan.tests.asking import asked, created
+from controller.promise_watch import PromiseWatch
+from controller.restored import at_a_restart
+from controller.tests.fakes import START_US, FakeSite, image, ready_site
+from mininet_tests.testing.networks import FILES, loaded
+
+S = 1_000_000
+HOUR_US = START_US + 3600 * S
+NORTH, BOTH, ONE = (loaded(FILES[name]) for name in ("chile-illinois-north", "chile-illinois-2", "chile-illinois"))
+
+
+@pytest.fixture
+def url(tmp_path):
+    """A database with a reservation on each of two circuits, and an image on the first."""
+    url = f"sqlite:///{tmp_path}/headway.db"
+    site = ready_site(database=url, network=BOTH)
+    for circuit in ("north", "south"):
+        wanted = asked(
+            start_us=HOUR_US, end_us=HOUR_US + 600 * S, rate_bps=300 * S, constraints=Constraints(include=(circuit,))
+        )
+        site.use_cases.hold(lambda _, wanted=wanted: wanted, lambda now_us, name=circuit: created(name, now_us))
+        site.use_cases.commit(circuit).saved.result()
+    site.announce(image(senders=("base21",)))
+    site.database.close()
+    return url
+
+
+def foreseen(url, network, **more):
+    """What a check finds."""
+    site = replace(FakeSite(network=network).state.site, **more)
+    with snapshot(url) as seen:
+        return at_a_restart(site, all_rows(seen.connection), START_US)
+
+
+@pytest.mark.parametrize("network", [BOTH, NORTH, ONE])
+def test_what_is_foreseen_of_another_network_is_what_a_start_with_it_ends(url, network):
+    promises = foreseen(url, network)
+    after = FakeSite(database=url, network=network)
+    after.attach_all()
+    after.converge()
+    gone = {
+        event.fields.get("reservation") or event.fields["announcement"]
+        for event in after.state.events.since(0).events
+        if event.name in {"reservation.failed", "announcement.lapsed"}
+    }
+    assert promises.promises == 3
+    assert {line.split()[1].rstrip(",") for line in promises.lost} == gone
+    assert len(gone) == {BOTH: 0, NORTH: 1, ONE: 3}[network]
+    after.database.close()
+
+
+def test_a_path_that_is_gone_is_named_with_what_was_promised_on_it(url):
+    (south,) = foreseen(url, NORTH).lost
+    times = "2026-01-01T01:00:00Z to 2026-01-01T01:10:00Z"
+    assert south == f"reservation south, {times}: fails: its path is not in this network: ls1 - south - ch1"
+    image_of = foreseen(url, ONE).lost[-1]
+    assert image_of.startswith("announcement image, promised for 2026-01-01T00:0")
+    assert image_of.endswith(": lapses: its path is not in this network: base21 - ls1 - north - ch1 - arch")
+
+
+def test_a_reservation_that_has_no_room_is_foreseen_until_a_controller_has_said_it(url):
+    half = {"schedules": {"south": (Period(HOUR_US, HOUR_US + 60 * S, 100 * S),)}}
+    (south,) = foreseen(url, BOTH, **half).lost
+    assert ": cannot be kept: ls1->south has " in south
+    assert "300 Mbit/s promised; instead: " in south
+    said = FakeSite(database=url, network=BOTH, **half)
+    said.attach_all()
+    PromiseWatch(said.state).look()
+    said.use_cases.tick()
+    said.database.close()
+    assert said.reservation("south").reason.startswith("cannot be kept: ls1->south has ")
+    assert foreseen(url, BOTH, **half).lost == ()
