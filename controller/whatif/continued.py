@@ -16,20 +16,34 @@ from topology.network import Network
 ANNOUNCED, RESERVED = "announcement", "reservation"  # their rows in what comes out
 
 
-def continued(begun: Begun, left_bytes: Mapping[FlowId, int], network: Network) -> Iterator[Underway]:
+def continued(begun: Begun, left_bytes: Mapping[FlowId, int], network: Network, now_us: int) -> Iterator[Underway]:
     """Yield what a scenario goes on from; a hold is no promise, and what has arrived is none any more.
 
     Args:
         begun: what there is.
         left_bytes: by flow, what is still to be delivered.
         network: where.
+        now_us: when it goes on, Unix time.
     """
     for number, known in enumerate(begun.announcements):
         if known.finished_us is None:
-            yield _announced(known, number, left_bytes)
+            going = _announced(known, number, {**left_bytes, **_uncounted_bytes(known, network, now_us)})
+            if going.sendings:
+                yield going
     for number, reserved in enumerate(begun.reservations):
         if reserved.state not in ENDED and reserved.state is not ReservationState.HELD:
             yield _reserved(reserved, number, network)
+
+
+def _uncounted_bytes(known: Announcement, network: Network, now_us: int) -> dict[FlowId, int]:
+    """Return what hosts without an agent, where nobody counts, have yet to deliver if all went as it was promised."""
+    rest = sum(max(0, part.end_us - max(now_us, part.start_us)) * part.rate_bps for part in known.rates)
+    whole = sum((part.end_us - part.start_us) * part.rate_bps for part in known.rates)
+    return {
+        flow.name: -(-size_bytes * rest // whole)
+        for flow, size_bytes in zip(known.flows, known.sizes_bytes, strict=True)
+        if whole and not network.host(flow.machine).has_agent
+    }
 
 
 def _announced(known: Announcement, number: int, left_bytes: Mapping[FlowId, int]) -> Underway:
@@ -41,7 +55,7 @@ def _announced(known: Announcement, number: int, left_bytes: Mapping[FlowId, int
             flow.name, flow.machine, flow.target, left_bytes[flow.name] * 8 * US, Mover(), owner=name, path=flow.path
         )
         for flow in known.flows
-        if flow.name in left_bytes
+        if left_bytes.get(flow.name)
     )
     return Underway(item, number, name, known.announced_us, known.promised_us, sendings, called=name)
 

@@ -82,7 +82,7 @@ class Simulation:
         for flow in supposed.site.standing:
             one = Sending(flow.name, flow.machine, flow.target, None, _NO_PAUSE, since_us=self.now_us)
             self._sendings[flow.name] = self._standing[flow.name] = one
-        for known in continued(supposed.begun, self.virtual.left_bytes(), self._network):
+        for known in continued(supposed.begun, self.virtual.left_bytes(), self._network, self.now_us):
             self._foresee(known.begun_us, partial(self._goes_on_with, known))
         for item in sorted(supposed.items, key=lambda item: item.name):  # who asks first of two at one instant
             self._foresee_next(item, 0, self.now_us)

@@ -43,6 +43,8 @@ class Tellings:
         network, now_us = self.virtual.site.network, self.virtual.now_us
         for known in self.transfers.values():
             for one in known.sendings:
+                if one.host in self.virtual.metered:
+                    continue  # it has no agent: nobody counts there
                 rtt_us = network.path_rtt_us(one.path)
                 self.virtual.delivered(one.flow, one.confirmed_bytes(now_us, rtt_us), known.begun_us)
         told = {host: tuple(one.tells(EVERY_US) for one in found) for host, found in self.receivers.stores.items()}

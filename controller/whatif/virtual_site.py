@@ -68,6 +68,8 @@ class VirtualSite:
         self._waited_for = 0
         self._busy = False  # a step of the switches is under way
         self._looks_us: set[int] = set()
+        network = self.site.network
+        self.metered = dict.fromkeys(network.machine(one.name) for one in network.hosts if not one.has_agent)
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
         state = first_state(self.site, self._instant, TERM)
         stores = self.begun.stores
@@ -231,10 +233,12 @@ class VirtualSite:
         return acting(self.state.reported, self.state.installed, self._instant.elapsed_us)
 
     def turned(self) -> tuple[Entry, ...]:
-        """Return what the hosts' kernels act on, each where the rules in force send it."""
+        """Return what hosts' kernels act on, each where the rules in force send it; without an agent, the meters."""
         entries = tuple(entry for of_host in self.held.values() for entry in of_host)
         meters = self.state.installed.meters
-        return turned(entries, meters) if meters else entries
+        if meters is None:
+            return entries
+        return turned((*entries, *(entry for name in self.metered for entry in meters.of_host(name))), meters)
 
     @property
     def quiet_plan(self) -> Plan | None:

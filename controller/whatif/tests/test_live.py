@@ -102,15 +102,39 @@ def test_an_image_under_way_is_late_if_its_circuit_dies_and_goes_on_from_what_ha
     assert late["done"] > late["promised"]
 
 
-def test_an_image_of_a_host_without_an_agent_does_not_end_it():
+def without_agents(*hosts):
+    """A site of which some hosts have no agent."""
     said = section_of(chile_illinois_2())
-    said["sites"]["la-serena"]["hosts"]["base20"]["agent"] = False
+    for host in hosts:
+        said["sites"]["la-serena"]["hosts"][host]["agent"] = False
     site = FakeSite(described(said))
     site.attach_all()
     site.wire()
-    site.announce(image())
     site.converge()
-    assert "breaks" in forecast(site.reports.live_site(), "north")
+    return site
+
+
+@pytest.mark.parametrize("senders", [("base20",), ("base20", "base21")])
+@pytest.mark.parametrize("passed", [0.0, 0.4, 0.9])
+def test_an_image_of_a_host_without_an_agent_is_foreseen_as_one_that_goes_as_promised(senders, passed):
+    site = without_agents(*senders)
+    promise = site.announce(image(senders=senders))
+    site.converge()
+    site.clock.now_us += int(passed * (promise.promised_us - site.clock.now_us))
+    live = site.reports.live_site()
+    found = forecast(live, "north")
+    assert [one["id"] for one in found["breaks"]] == ["image"]
+    assert found["breaks"][0]["why"].startswith("north down")
+    assert found["anyway"] == forecast(live, "south")["breaks"] == []
+
+
+def test_what_a_host_without_an_agent_had_time_for_is_taken_to_have_arrived():
+    site = without_agents("base20")
+    promise = site.announce(image(senders=("base20",)))
+    site.converge()
+    site.clock.now_us = promise.promised_us + S
+    found = forecast(site.reports.live_site(), "north")
+    assert found["breaks"] == found["anyway"] == []
 
 
 def test_a_reservation_to_come_breaks_for_its_whole_time_and_one_that_is_over_before_is_not_looked_at(site):

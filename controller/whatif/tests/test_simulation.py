@@ -17,8 +17,9 @@ from controller.whatif.supposed import (
     WorkItem,
 )
 from controller.whatif.tests.supposing import T0, S, image, site, supposed
-from mininet_tests.testing.networks import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2, described
 from topology.network import Hop
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 
 RTT_US = 180_000
@@ -40,6 +41,18 @@ def test_a_slice_beside_database_and_background_takes_what_a_night_in_the_lab_to
     run = Simulation(night).run()
     assert [one.is_late(run.until_us) for one in run.transfers] == [False] * 12
     assert all(one.took_us / S == pytest.approx(2.655, abs=RTT_US / S / 2) for one in run.transfers)
+
+
+def test_hosts_without_an_agent_send_what_their_meters_let_through():
+    said = section_of(chile_illinois_2())
+    for host in ("base20", "base23"):
+        said["sites"]["la-serena"]["hosts"][host]["agent"] = False
+    held, metered = (Simulation(supposed(image(), of=site(of))).run() for of in (chile_illinois_2(), described(said)))
+    (with_agent,), (without,) = held.transfers, metered.transfers
+    assert (without.is_late(metered.until_us), without.sent_bytes) == (False, with_agent.sent_bytes)
+    assert abs(without.took_us - with_agent.took_us) < 50_000
+    sent = {name: one / held.standing_bytes[name] for name, one in metered.standing_bytes.items()}
+    assert sent["background"] == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(("opening", "more_s"), [(Opening.RECEIVER, 0.18), (Opening.SENDER, 0.36)])
