@@ -23,6 +23,7 @@
 #include "window.h"
 #include "handover.h"
 #include "deal.h"
+#include "mapped.h"
 
 /* Has the allocation that the socket leaves count all of what was done for it. */
 static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)
@@ -339,7 +340,8 @@ static __always_inline bool is_held(struct tcp_sock *tp)
 	return conn && conn->held;
 }
 
-/* Sends copies of what is sent again at a transfer's end. A copy belongs to no socket, so it is not copied. */
+/* Marks what a mapped socket sends; and sends copies of what is sent again at a transfer's end. A copy belongs to no
+ * socket, so it is not copied. */
 SEC("tc")
 int headway_egress(struct __sk_buff *skb)
 {
@@ -352,7 +354,11 @@ int headway_egress(struct __sk_buff *skb)
 	if (!bpf_sk)
 		return TCX_NEXT;
 	tp = bpf_skc_to_tcp_sock(bpf_sk);
-	if (!tp || !is_tail(tp) || !is_again(skb, tp) || !is_held(tp))
+	if (!tp)
+		return TCX_NEXT;
+	if (skb->protocol == bpf_htons(ETH_P_IP) && bpf_sk->family == AF_INET6)
+		mark_mapped(skb, tp);
+	if (!is_tail(tp) || !is_again(skb, tp) || !is_held(tp))
 		return TCX_NEXT;
 	skb->tc_index = COPIED;
 	for (int more = 1; more < COPIES; more++)

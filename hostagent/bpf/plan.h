@@ -136,13 +136,23 @@ static __always_inline void consider(struct match *match, __be16 dest_port, __be
 		*best = *found;
 }
 
+/* Whether an IPv6 socket talks to an IPv4 peer, as those of a server that listens by both do. */
+static __always_inline bool is_mapped(const struct sock_common *skc)
+{
+	const __u32 *peer = skc->skc_v6_daddr.in6_u.u6_addr32;
+
+	return skc->skc_family == AF_INET6 && !peer[0] && !peer[1] && peer[2] == bpf_htonl(0xffff);
+}
+
 /* The code point that the application has set; what we have set ourselves is not its own, unless it has set another
- * since. */
+ * since. A mapped socket sends with IPv4's, which we cannot set (mapped.h): if it has none, IPv6's says what is meant. */
 static __always_inline __u8 own_dscp_of(const struct sock_common *skc, struct conn *conn)
 {
 	const struct inet_sock *inet = (const struct inet_sock *)skc;
 	__u32 tos = inet->tos;
 
+	if (is_mapped(skc) && tos >> 2)
+		return tos >> 2;
 	if (skc->skc_family == AF_INET6 && inet->pinet6)
 		tos = inet->pinet6->tclass;
 	if (conn && conn->marked && conn->marked_tos != tos)

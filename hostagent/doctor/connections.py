@@ -167,9 +167,10 @@ def _address_in(message: bytes, at: int) -> IPv4Address | IPv6Address:
 
 
 def _dscp_of(message: bytes) -> int:
-    """Return the code point of a message's socket; of an IPv6 one its traffic class's, as the kernel part reads it."""
-    octet = attribute(message, _DIAG_BYTES, _TCLASS) or attribute(message, _DIAG_BYTES, _TOS) or b"\0"
-    return octet[0] >> 2
+    """Return the code point of a message's socket, as the kernel part reads it: IPv4's, if that is its peer's."""
+    kinds = (_TCLASS,) if isinstance(_peer_of(message), IPv6Address) else (_TOS, _TCLASS)
+    octets = (attribute(message, _DIAG_BYTES, kind) or b"\0" for kind in kinds)
+    return next((octet[0] >> 2 for octet in octets if octet[0] >> 2), 0)
 
 
 def _info_of(message: bytes) -> bytes:

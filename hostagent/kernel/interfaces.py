@@ -12,7 +12,8 @@ from hostagent.errors import BpfError
 from hostagent.kernel.loader import BpfObject, TrafficWay
 from hostagent.log import log
 
-PROGRAMS = {TrafficWay.INGRESS: "headway_ingress", TrafficWay.EGRESS: "headway_egress"}
+MARKING = {TrafficWay.EGRESS: "headway_egress"}  # what an IPv6 socket sends to an IPv4 peer
+PROGRAMS = {TrafficWay.INGRESS: "headway_ingress", **MARKING}  # and the end of a transfer
 
 
 class Interfaces:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hostagent.errors import AlreadyRunning, BpfError, Unregistered
-from hostagent.kernel import audit, cgroup, leftovers
+from hostagent.kernel import audit, cgroup, interfaces, leftovers
 from hostagent.kernel.audit import Difference
 from hostagent.kernel.coded import CodedTail
 from hostagent.kernel.image import named_image, object_image
@@ -92,9 +92,9 @@ class Kernel:
             self._coded = CodedTail(lib, self._object, host) if tuning.tail_coded else None
             if self._coded is not None:
                 undo.callback(self._coded.close)
-            self._interfaces = Interfaces(self._object) if tuning.tail_copies or tuning.tail_coded else None
-            if self._interfaces is not None:
-                undo.callback(self._interfaces.close)
+            has_tails = tuning.tail_copies or tuning.tail_coded
+            self._interfaces = Interfaces(self._object, interfaces.PROGRAMS if has_tails else interfaces.MARKING)
+            undo.callback(self._interfaces.close)
             self._close = undo.pop_all()
 
     def _register(self, namespace: Namespace) -> None:
