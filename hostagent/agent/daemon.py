@@ -6,6 +6,7 @@ controller and the service manager; ``status``, and ``/metrics`` if it is wanted
 
 import contextlib
 import gc
+import importlib.util
 import os
 import signal
 import sys
@@ -27,6 +28,10 @@ from hostagent.settings import AgentSettings
 from topology import __version__
 
 EXIT_OK, EXIT_ENVIRONMENT = 0, 1
+NO_METRICS = (
+    "no Python package prometheus_client (metrics): apt install python3-prometheus-client, or pip install "
+    "prometheus_client where the agent is installed by pip; or take `metrics:` out of the configuration"
+)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -106,9 +111,11 @@ def _started(
         AgentError: another agent runs here, or the kernel refused something.
         OSError: a file of the system's or of the run directory cannot be used.
     """
-    lacks = probe.lacking(probe.facts(settings.cgroup))
+    lacks = [str(lack) for lack in probe.lacking(probe.facts(settings.cgroup))]
+    if settings.metrics is not None and importlib.util.find_spec("prometheus_client") is None:
+        lacks.append(NO_METRICS)
     if lacks:
-        raise EnvironmentLacking(tuple(str(lack) for lack in lacks))
+        raise EnvironmentLacking(tuple(lacks))
     kernel = Kernel(namespace, settings.cgroup, settings.run_dir, settings.tuning, supervisor.inherited)
     undo.callback(supervisor.forget, kernel.descriptors)
     undo.callback(kernel.close)

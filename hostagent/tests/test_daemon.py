@@ -1,5 +1,7 @@
 """The watch over the agent: who is told that it lives, and when nobody is."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -99,6 +101,22 @@ def test_news_are_told_before_the_second_is_over(monkeypatch):
     half_s = daemon.REPORT_S / 2
     assert waits == [half_s] * 6
     assert agent.looks == 1 + 4, "two of a second, two with news after half of one"
+
+
+def test_an_agent_without_the_library_of_its_metrics_says_what_to_install(tmp_path):
+    """An installation by pip has it only with ``[metrics]``, and Debian's package recommends it."""
+    config = tmp_path / "agent.yaml"
+    config.write_text(f"{{host: a, controllers: ['127.0.0.1:1'], metrics: '127.0.0.1:0001', run_dir: {tmp_path}}}")
+    start = (
+        "import sys; sys.modules['prometheus_client'] = None; from pathlib import Path;"
+        "from apps.agent import daemon; sys.exit(daemon(Path(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start, config], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == daemon.EXIT_ENVIRONMENT
+    assert "headway agent: no Python package prometheus_client (metrics): apt install python3-" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 class Waits:
