@@ -87,9 +87,20 @@ def problems(stores: tuple[IntakeStore, ...]) -> tuple[str, ...]:
     for number, store in enumerate(stores):
         if not store.path.is_absolute():
             found.append(f'stores[{number}].path: "{store.path}" is not absolute, try "/{store.path}"')
-        elif not store.path.exists():
-            found.append(f"stores[{number}].path: there is no {store.path}: make it, or mount what is to be there")
+        elif why := _unseen(store.path):
+            found.append(f"stores[{number}].path: {why}")
         if store.called in names:
             found.append(f'stores[{number}].name: there is already a store "{store.called}": give one of them a name')
         names.append(store.called)
     return tuple(found)
+
+
+def _unseen(path: Path) -> str:
+    """Return why a path cannot be looked at, with the cure; empty if it can."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"there is no {path}: make it, or mount what is to be there"
+    except OSError as error:
+        return f"{path}: {error.strerror}: each folder above it must be open to the agent's user, chmod o+x"
+    return ""

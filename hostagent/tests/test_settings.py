@@ -1,5 +1,8 @@
 """The configuration file."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,20 @@ def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"
     with pytest.raises(AgentConfigError, match=r'metrics: "unix:/m" is not an address and port, try "127.0.0.1:9431"'):
         parsed_settings(f"{GOOD}metrics: 'unix:/m'\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to be another user")
+def test_a_store_that_the_agents_user_may_not_look_at_is_a_problem_with_its_cure(tmp_path):
+    """As a folder in somebody's home: the unit's agent is not root."""
+    (tmp_path / "home/received").mkdir(parents=True)
+    (tmp_path / "home").chmod(0o700)
+    asked = (
+        "import os, sys; from hostagent import errors, settings\n"
+        "os.setuid(65534)\n"
+        "try: settings.parsed_settings(sys.argv[1])\n"
+        "except errors.AgentConfigError as error: print(error)\n"
+    )
+    config = f"{GOOD}stores: [{{path: {tmp_path}/home/received}}]\n"
+    done = subprocess.run([sys.executable, "-c", asked, config], capture_output=True, text=True, check=False)
+    assert "stores[0].path: " in done.stdout, done.stderr
+    assert f"{tmp_path}/home/received: Permission denied" in done.stdout
