@@ -3,8 +3,9 @@
 import time
 from ipaddress import IPv4Network
 
-from apps.tests.trusting import AgentsListener, agent_running
+from apps.tests.trusting import AgentsListener, agent_running, both_logged
 from controller.southbound.agents.hosts import HostSessions
+from hostagent.doctor import survey
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.loopback import free_port
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -53,3 +54,16 @@ def test_an_agent_that_calls_again_says_what_it_holds_and_for_how_long():
     assert (first.epoch, first.lease_left_ms, first.entries) == (0, 0, ())
     assert (second.epoch, second.entries) == (7, (HELD,))
     assert LEASE_MS // 2 < second.lease_left_ms < LEASE_MS
+
+
+def test_what_is_reported_while_an_agent_looks_at_its_interfaces_does_not_go_before_its_hello(monkeypatch):
+    """A controller hangs up on who does not say hello first, and to look at many interfaces takes some time."""
+    listener, address = GenerousListener(), f"127.0.0.1:{free_port()}"
+    sessions = HostSessions(listener, LEASE_MS)
+    with both_logged() as logs, agent_running(address) as agent:
+        eventually(lambda: logs, within_s=20, what="a first call, which nobody takes")
+        monkeypatch.setattr(survey, "host_interfaces", lambda: (agent.report(), ())[1])
+        sessions.start(address)
+        eventually(lambda: listener.applied, within_s=20, what="the plan is applied")
+    sessions.stop()
+    assert [entry["why"] for entry in logs if "expected hello" in entry.get("why", "")] == []

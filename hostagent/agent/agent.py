@@ -109,8 +109,10 @@ class Agent:
         """Serve one stream until it ends; return whether the controller said something that is not from the past."""
         bell = Bell(self._kernel.flips.fd, self._flipped)
         stream = ControllerStream(controller, self._settings.tls, bell)
-        self._streams.add(stream)
-        stream.send(to_bytes(replace(self._hello(), interfaces=survey.host_interfaces())))
+        interfaces = survey.host_interfaces()
+        with self._obeying:  # no other plan comes between what is said first and what is said to all
+            stream.send(to_bytes(replace(self._hello(), interfaces=interfaces)))
+            self._streams.add(stream)
         if self._staying.is_stopped:
             stream.cancel()
         said: Applied | Declined | None = None
