@@ -42,11 +42,13 @@ class ApiProblem(ApiError):
     Attributes:
         problem: all it says; ``type``, ``title``, ``status`` and ``detail`` are always there.
         retry_after_s: when it says that one may ask again; None if it does not say.
+        is_old: whether it stands by, so one that leads may say something else.
     """
 
-    def __init__(self, problem: dict[str, Any], retry_after_s: float | None = None) -> None:
+    def __init__(self, problem: dict[str, Any], retry_after_s: float | None = None, is_old: bool = False) -> None:
         self.problem = problem
         self.retry_after_s = retry_after_s
+        self.is_old = is_old
         super().__init__(problem["detail"])
 
     @property

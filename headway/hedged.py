@@ -21,11 +21,15 @@ class NotYet(NoAnswer):
 
 
 class Said(NamedTuple):
-    """What became of asking one controller, by its number: its answer, or why there is none."""
+    """What became of asking one controller, by its number: its answer, or why there is none.
+
+    ``is_old``: it stands by, so one that leads may know more.
+    """
 
     at: int
     answer: Any = None
     error: Exception | None = None
+    is_old: bool = False
 
 
 class Hedged:
@@ -37,7 +41,9 @@ class Hedged:
         is_elsewhere: whether a failure means that another one is to be asked.
     """
 
-    def __init__(self, ask: Callable[[int], Any], patience_s: float, is_elsewhere: Callable[[Exception], bool]) -> None:
+    def __init__(
+        self, ask: Callable[[int], Said], patience_s: float, is_elsewhere: Callable[[Exception], bool]
+    ) -> None:
         self._ask, self._patience_s, self._is_elsewhere = ask, patience_s, is_elsewhere
         self._said = SimpleQueue[Said]()
         self._waited_for = set[int]()
@@ -94,6 +100,6 @@ class Hedged:
 
     def _asks(self, at: int) -> None:
         try:
-            self._said.put(Said(at, self._ask(at)))
+            self._said.put(self._ask(at))
         except Exception as error:  # noqa: BLE001 (whoever waits is to see it)
             self._said.put(Said(at, error=error))

@@ -88,7 +88,8 @@ class Transport:
         Args:
             url: http or https, with a path if the controller is behind a reverse proxy; or ``unix:`` and the path of
                 its socket on this machine. Of a pair, all their addresses with commas between: one that does not
-                answer, or stands by, is left for the next, and no other address is ever shown the token.
+                answer, or stands by, is left for the next, and no other address is ever shown the token. What one that
+                stands by says is the answer only if none that leads can be had.
             token: is asked before each call for the bearer token to show; None for none.
             tls: whom to trust, for https; the system's authorities if None.
             timeout_s: how long one try waits for a sign of the controller.
@@ -115,7 +116,7 @@ class Transport:
             ApiProblem: the controller says what is wrong; :class:`ApiRefusal` if it is a refusal with offers.
         """
         if len(self._addresses) == 1 or not asked.repeatable:
-            return self._again(asked, lambda at: Said(at, self._once(asked, at)), time.sleep).answer
+            return self._again(asked, partial(self._once, asked), time.sleep).answer
         patience_s = REACHED_S if asked.method == "GET" else PATIENCE_S
         hedged = Hedged(partial(self._once, asked), patience_s, _is_elsewhere)
         try:
@@ -172,26 +173,38 @@ class Transport:
                 time.sleep(COMES_BACK_S)
 
     def _anywhere(self, asked: Asked, ask: Callable[[int], Said]) -> Said:
-        """Ask where was answered last; where that leads nowhere, each other address once."""
+        """Ask where was answered last; where that leads nowhere, or to one that stands by, each other address once."""
+        old: Said | None = None  # an answer of one that stands by, which is good if nobody has a better one
         for untried in reversed(range(len(self._addresses))):
             at = self._at
             try:
-                return ask(at)
+                said = ask(at)
+                if not said.is_old:
+                    return said
+                old = said
+                self._leave(at)
             except NoAnswer as error:
                 self._leave(at)
-                if not untried or not (asked.repeatable or isinstance(error, NoConnection)):
+                if old is None and (not untried or not (asked.repeatable or isinstance(error, NoConnection))):
                     raise
             except ApiProblem as problem:
-                if problem.status in ELSEWHERE:
-                    self._leave(at)
-                if not untried or problem.status not in ELSEWHERE:
+                if not _is_elsewhere(problem):
                     raise
-        raise AssertionError  # the last address has no other and does not come here
+                self._leave(at)
+                if problem.is_old:
+                    old = old or Said(at, error=problem)
+                elif old is None and not untried:
+                    raise
+        if old is None:
+            raise AssertionError  # the last address has no other and does not come here
+        if old.error is not None:
+            raise old.error
+        return old
 
-    def _once(self, asked: Asked, at: int) -> Any:
+    def _once(self, asked: Asked, at: int) -> Said:
         address = self._addresses[at]
         with self._opened(address, asked, self._timeout_s) as answer:
-            return _read(answer, address)
+            return Said(at, _read(answer, address), is_old=_is_old(answer))
 
     def _leave(self, at: int) -> None:
         """Go on at the next address, if another thread has not."""
@@ -257,7 +270,14 @@ class UnixConnection(HTTPConnection):
 
 def _is_elsewhere(failed: Exception) -> bool:
     """Return whether another controller of a pair is to be asked."""
-    return isinstance(failed, NoAnswer) or (isinstance(failed, ApiProblem) and failed.status in ELSEWHERE)
+    if isinstance(failed, ApiProblem):
+        return failed.is_old or failed.status in ELSEWHERE
+    return isinstance(failed, NoAnswer)
+
+
+def _is_old(answer: HTTPResponse) -> bool:
+    """Return whether one that stands by has answered, of what it has read so far (RFC 9111, section 5.1)."""
+    return "Age" in answer.headers
 
 
 def _read(answer: HTTPResponse, address: RestAddress) -> Any:
@@ -271,7 +291,7 @@ def _read(answer: HTTPResponse, address: RestAddress) -> Any:
             return said
         refused = answer.status == 409 and "offers" in said
         kind = ApiRefusal if refused else ApiProblem
-        problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer))
+        problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer), _is_old(answer))
     except (ValueError, KeyError, TypeError):
         said = f"{address.url} answers {answer.status}, but not as a controller does; is it one?"
         raise NotAController(said) from None

@@ -26,6 +26,7 @@ from mininet_tests.testing.networks import chile_illinois
 NOBODY = "http://127.0.0.1:1"
 ASKED = {"from": "la-serena", "to": "champaign", "rate_bps": 600_000_000, "duration_s": 3600}
 EVENT_STREAM = {"Content-Type": "text/event-stream"}
+OLD = {"Age": "0"}  # so says who stands by
 
 
 def stands_by(leader):
@@ -56,6 +57,30 @@ def test_who_stands_by_is_left_for_who_leads_and_not_asked_again(slept):
     assert (len(a.asked), len(b.asked), slept) == (1, 2, [])
     assert a.asked[0][2]["Idempotency-Key"] == b.asked[0][2]["Idempotency-Key"]
     assert b.asked[0][2]["Authorization"] == "Bearer hw_1"
+
+
+def test_what_only_reads_is_asked_of_who_leads_although_who_stands_by_answers_it(slept):
+    with two([(200, OLD, [])], [(200, {}, ["base20"]), (200, {}, ["base21"])]) as (a, b):
+        client = Client(f"{a.url},{b.url}")
+        assert [client.list_hosts(), client.list_hosts()] == [["base20"], ["base21"]]
+    assert (len(a.asked), len(b.asked), slept) == (1, 2, [])
+
+
+@pytest.mark.parametrize("other", [None, stands_by("http://a"), (200, OLD, ["base21"])])
+def test_what_who_stands_by_knows_is_the_answer_if_nobody_leads(other, slept):
+    with two([(200, OLD, ["base20"])], [other]) as (a, b):
+        assert Client(f"{a.url},{b.url}").list_hosts() in (["base20"], ["base21"])
+    assert slept == []
+
+
+def test_what_who_stands_by_does_not_know_who_leads_may(slept):
+    unknown = (404, OLD, PROBLEM | {"status": 404})
+    with two([unknown], [(200, {}, {"id": "r"})]) as (a, b):
+        assert Client(f"{a.url},{b.url}").get_reservation("r") == {"id": "r"}
+    for nobody in (unknown, None, stands_by("http://a")):
+        with two([unknown], [nobody]) as (a, b), pytest.raises(ApiProblem) as wrong:
+            Client(f"{a.url},{b.url}").get_reservation("r")
+        assert (wrong.value.status, slept) == (404, [])
 
 
 def test_no_other_address_is_asked_wherever_it_is_said_to_be_led():
@@ -223,8 +248,11 @@ def test_a_reservation_is_made_at_who_leads_of_two_controllers():
 
     with served(app(behind, view)) as standby, served(app(site, leads)) as leader:
         client = Client(f"{standby},{leader}")
-        assert Client(standby).get_leader()["standing"] == "standby"  # of two the first to answer is heard
-        assert client.hold_reservation(ASKED)["state"] == "held"
-        assert client.get_leader()["standing"] == "leader"
+        assert Client(standby).get_leader()["standing"] == "standby"
+        assert Client(f"{standby},{leader}").get_leader()["standing"] == "leader"
+        held = client.hold_reservation(ASKED)
+        assert held["state"] == "held"
+        assert Client(f"{standby},{leader}").get_reservation(held["id"])["id"] == held["id"]
+        assert {host["name"] for host in Client(f"{standby},{leader}").list_hosts() if host["connected"]}
     assert len(site.value.wished.ledger.reservations) == 1
     assert not behind.value.wished.ledger.reservations
