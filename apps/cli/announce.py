@@ -82,7 +82,7 @@ def announce(
     body |= _ends(url, senders, target) | options.connections_asked(dest_port, local_port)
     body |= {"owner": options.owner(owner)} if owner else {}
     try:
-        with base.client_of(url) as controller:
+        with base.repeatable(key), base.client_of(url) as controller:
             promise = controller.announce(body, idempotency_key=key)
     except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)

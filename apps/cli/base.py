@@ -71,6 +71,17 @@ def client_of(url: str) -> Iterator["Client"]:
         stop(str(why), EXIT_FAILED)
 
 
+@contextlib.contextmanager
+def repeatable(key: str) -> Iterator[None]:
+    """Say by which name a request that has failed may be made once more; what was done of it is not done twice."""
+    try:
+        yield
+    except typer.Exit as failed:
+        if failed.exit_code == EXIT_FAILED:
+            typer.echo(f"headway: with --key {key} it is safe to ask for the same again", err=True)
+        raise
+
+
 def request_key(key: str | None) -> str:
     """Return a name for the request, made up if there is none; it can be a header."""
     from headway.transport import made_up

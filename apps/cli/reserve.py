@@ -1,5 +1,6 @@
 """``headway reserve``: asks for bandwidth, holds it, commits it."""
 
+import contextlib
 import time
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from apps.cli import base, completion, offers, options, refusals, shown, tables
-from headway.errors import ApiRefusal
+from headway.errors import ApiProblem, ApiRefusal, NoAnswer
 from topology import units
 
 if TYPE_CHECKING:
@@ -90,21 +91,14 @@ def _when(start: str | None, duration: str | None, until: str | None, where: tzi
 
 def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "ReservationOut":
     """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
-    with base.waiting("asking the controller"):
-        try:
-            with base.client_of(url) as controller:
-                held = controller.hold_reservation(body, idempotency_key=key)
-        except typer.Exit as failed:
-            if failed.exit_code == base.EXIT_FAILED:
-                typer.echo(f"headway: with --key {key} it is safe to ask for the same again", err=True)
-            raise
-        if hold_only or held["state"] != "held":
-            return held
-        with base.client_of(url) as controller:
-            known = controller.commit_reservation(held["id"])
+    with base.waiting("asking the controller"), base.repeatable(key), base.client_of(url) as controller:
+        known = controller.hold_reservation(body, idempotency_key=key)
+        if not hold_only and known["state"] == "held":
+            known = controller.commit_reservation(known["id"])
     with base.waiting("waiting for switches and hosts"), base.client_of(url) as controller:
         until_s = time.monotonic() + SETTLES_S
-        while known["state"] == "provisioning" and time.monotonic() < until_s:
-            time.sleep(0.25)
-            known = controller.get_reservation(held["id"])
+        with contextlib.suppress(NoAnswer, ApiProblem):  # it is promised, and that is to be said
+            while known["state"] == "provisioning" and time.monotonic() < until_s:
+                time.sleep(0.25)
+                known = controller.get_reservation(known["id"])
     return known

@@ -366,3 +366,9 @@ def test_lanes_need_a_host_with_several_interfaces(cli):
     asked = ("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB")
     assert "base20 has one interface" in cli.run(*asked, "--lanes", "2", exit_code=2)[1]
     assert cli.json(*asked, "--lanes", "1")["lanes"] == []
+
+
+def test_an_announcement_without_an_answer_can_be_made_again_with_the_key_that_is_said(cli):
+    ends = ("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB")
+    _, wrong = cli.run(*ends, exit_code=1, url="http://127.0.0.1:1")
+    assert re.search(r"with --key \w+ it is safe to ask for the same again", wrong)

@@ -142,6 +142,36 @@ def test_no_controller_is_one_line_with_the_key(cli):
     assert "--key k1" in wrong
 
 
+def losing(monkeypatch, *lost):
+    """Let no answer to a request with such a method and end of its path come, though it is done."""
+    sent = Client._once
+
+    def lossy(controller, asked, address):
+        answer = sent(controller, asked, address)
+        if any(asked.method == method and asked.path.endswith(end) for method, end in lost):
+            raise NoAnswer("connection reset")
+        return answer
+
+    monkeypatch.setattr(Client, "_once", lossy)
+
+
+def test_if_no_answer_to_the_commit_comes_asking_again_with_the_key_that_is_said_reserves_once(cli, monkeypatch):
+    with monkeypatch.context() as patched:
+        losing(patched, ("POST", "/commit"))
+        _, wrong = cli.run(*NIGHT, "--rate", "600Mbps", exit_code=1)
+    (key,) = re.findall(r"with --key (\w+) it is safe to ask for the same again", wrong)
+    again = cli.json(*NIGHT, "--rate", "600Mbps", "--key", key)
+    assert [one["id"] for one in cli.json("reservations")] == [again["id"]]
+
+
+def test_what_is_promised_is_said_though_nobody_answers_while_it_is_waited_for(cli, monkeypatch):
+    monkeypatch.setattr(reserve, "SETTLES_S", 60.0)
+    (name,) = (cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--key", "now", "--hold-only")["id"],)
+    losing(monkeypatch, ("GET", name))
+    said = cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--key", "now")
+    assert (said["id"], said["state"]) == (name, "provisioning")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
