@@ -5,13 +5,14 @@ The first line says what follows, the last how many rows there were: a file that
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
 
 from controller.database.backends import backend, connected
 from controller.database.errors import NotRestorable
+from controller.database.history import HIGHEST, highest
 from controller.database.schema import VERSION_TABLE, migrate
 from controller.database.snapshot import snapshot
 from controller.database.tables import META, METADATA
@@ -19,6 +20,7 @@ from topology import __version__
 
 FORMAT = 1
 _AT_ONCE = 1000  # rows that are inserted together
+_ENDED_SINCE = 10**9  # more than can have ended since a backup: whoever goes on from a cursor of then misses nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,12 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
         DatabaseFailed: it cannot be written.
     """
     target = backend(url)
-    with connected(target, target.connect) as connection:
-        with connection.begin():
-            rows = _restored(connection, target.shown, iter(lines))
+    with connected(target, target.connect) as connection, connection.begin():
+        rows = _restored(connection, target.shown, iter(lines))
         migrate(connection, target.shown)
+        known = highest(connection)
+        beyond = replace(known, number=known.number + _ENDED_SINCE)
+        connection.execute(target.upsert(META), {"key": HIGHEST, "value": json.dumps(asdict(beyond))})
     return BackupCount(target.shown, rows)
 
 

@@ -13,6 +13,7 @@ from controller.database.backup import backed_up, restore
 from controller.database.clock import SavedTime
 from controller.database.errors import NotRestorable
 from controller.database.tables import METADATA
+from controller.plan.lifecycle import ReservationState
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import done, of
 
@@ -56,6 +57,18 @@ class BackupContract:
         with pytest.raises(DatabaseNewer):
             restore(url, [lines[0].replace('"schema":"', '"schema":"9')])
 
+    def test_what_ends_after_a_restore_comes_behind_all_that_ended_before_it(self, url):
+        with opened(url) as database:
+            done(database, of(ended(1), ended(2)))
+            lines = list(backed_up(url, {}))
+            done(database, of(ended(3), ended(4)))
+            last = database.history(0, 10)[-1].number  # that an export has
+        emptied(url)
+        restore(url, lines)
+        with opened(url) as back:
+            done(back, of(ended(5)))
+            assert [one.ended.reservation_id for one in back.history(last, 10)] == ["r5"]
+
     def test_a_backup_of_the_first_schema_is_brought_up_to_date(self, url):
         row = {"id": "a", "body": "{}"}
         lines = [{"headway_backup": 1, "schema": "0001"}, {"table": "announcements", "row": row}, {"rows": 1}]
@@ -66,6 +79,11 @@ class BackupContract:
     def test_nothing_is_no_database(self, tmp_path):
         with pytest.raises(DatabaseFailed, match="no such file"):
             list(backed_up(f"sqlite:///{tmp_path}/none.db", {}))
+
+
+def ended(number):
+    """A reservation that has ended."""
+    return replace(reservation(number), state=ReservationState.EXPIRED)
 
 
 @contextmanager
