@@ -19,7 +19,7 @@ from controller.database.tables import META, METADATA
 from topology import __version__
 
 FORMAT = 1
-_AT_ONCE = 1000  # rows that are inserted together
+_AT_ONCE = 1000  # rows that are read, or inserted, together
 _ENDED_SINCE = 10**9  # more than can have ended since a backup: whoever goes on from a cursor of then misses nothing
 
 
@@ -50,7 +50,8 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
     with snapshot(url) as seen:
         yield _line({"headway_backup": FORMAT, "schema": seen.schema, "written_by": __version__})
         for table in _tables(seen.connection):
-            for row in seen.connection.execute(select(table)).mappings():
+            few = select(table).execution_options(yield_per=_AT_ONCE)  # the driver would have all in memory first
+            for row in seen.connection.execute(few).mappings():
                 rows[table.name] = rows.get(table.name, 0) + 1
                 yield _line({"table": table.name, "row": dict(row)})
         yield _line({"rows": sum(rows.values())})

@@ -1,14 +1,17 @@
 """The database on a real PostgreSQL, and what only a server can do to it."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from controller.database import Database, DatabaseError, DatabaseFailed, DatabaseTaken
 from controller.database.backends import LOCK, backend
+from controller.database.backup import backed_up
 from controller.tests.backup_contract import BackupContract
 from controller.tests.database_child import reservation
 from controller.tests.database_contract import Broken, DatabaseContract
@@ -199,3 +202,22 @@ class TestPostgresqlBackup(BackupContract):
     def url(self, address) -> str:
         """The URL of an empty database."""
         return address
+
+    def test_a_backup_takes_no_more_memory_however_much_there_is(self, url):
+        opened(url).close()
+        many = "SELECT n, 0, '', '', '', '', '', NULL, repeat('x', 1000), '', '' FROM generate_series(1, 100000) AS n"
+        engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.begin() as connection:
+            connection.execute(sa.text(f"INSERT INTO changes {many}"))
+        engine.dispose()
+        lines = backed_up(url, {})
+        next(lines)
+        before_bytes = resident_bytes()
+        next(line for line in lines if '"table":"changes"' in line)
+        assert resident_bytes() - before_bytes < 50_000_000
+        assert sum(1 for _ in lines) >= 99_999
+
+
+def resident_bytes():
+    """What this process has of the machine's memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
