@@ -26,6 +26,7 @@ ALARMS = (
     "provider.denied",
     "reservation.failed",
     "reservation.lost",
+    "reservation.put_back",
     "reservation.refused",
     "reservation.unkeepable",
     "store.failed",

@@ -11,7 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from controller.database import DatabaseError
-from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
+from controller.plan.admission import Refused, Request
+from controller.plan.giving_way import kept
+from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
 from controller.plan.purchases import (
     Action,
@@ -22,7 +24,6 @@ from controller.plan.purchases import (
     PurchaseState,
     Release,
     actions,
-    are_covered,
     periods,
 )
 from controller.plan.reservations import Reservation
@@ -63,6 +64,7 @@ class Purchasing:
         self._random = random.SystemRandom()
         self._troubles = ProviderTroubles(state, circuit, self._on)
         self._buyer = CircuitBuyer(state, use_cases.saves, circuit, provider, may_decide)
+        self._carried: dict[str, Reservation] = {}  # as each was when what is bought was last as it needs it
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
@@ -125,11 +127,20 @@ class Purchasing:
             and any(self._circuit in network.circuits_along(path) for path in r.paths)
         )
 
-    def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:
-        policy = self._state.site.policy
-        return tuple(
-            Period(r.start_us, r.end_us, circuit_rate_bps(r.rate_bps, r.flow_class, policy)) for r in reservations
-        )
+    def _use(self, known: Reservation) -> Period:
+        rate_bps = circuit_rate_bps(known.rate_bps, known.flow_class, self._state.site.policy)
+        return Period(known.start_us, known.end_us, rate_bps)
+
+    def _note_carried(self, bought: Iterable[Purchase], steps: Iterable[Action]) -> None:
+        """Note what each reservation is carried with, where what is bought is as it should be; under the lock."""
+        unsettled = [p.period for p in bought if p.state in _NO_USE]
+        unsettled += [step.period for step in steps if not isinstance(step, Release)]
+        self._carried = {
+            r.reservation_id: noted
+            for r in self._on()
+            for is_settled in (all(self._use(r).overlap_us(period) <= 0 for period in unsettled),)
+            if (noted := r if is_settled else self._carried.get(r.reservation_id)) is not None
+        }
 
     def _bring_to_plan(self) -> list[ProviderError]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
@@ -140,9 +151,10 @@ class Purchasing:
         if terms is None:
             return troubles
         with self._state.changed:
-            wanted = periods(self._uses(self._on()), terms)
+            wanted = periods(map(self._use, self._on()), terms)
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), lambda: self._provider.new_name(self._random))
+            self._note_carried(bought, steps)
         left = {p.name: p.period for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
         stuck = [p.period for p in bought if p.state is PurchaseState.DROPPED and p.name not in self._buyer.gone]
@@ -167,7 +179,7 @@ class Purchasing:
         return known is not None and not self._waits(step.name)
 
     def _tried(self, step: Action) -> bool:
-        """Carry out a step; return False if it is refused, which fails the reservations that needed it.
+        """Carry out a step; return False if it is refused, which undoes what needed it.
 
         Raises:
             ProviderError: it is to be tried again, or the provider has something else than it says.
@@ -189,7 +201,7 @@ class Purchasing:
         return True
 
     def _refused(self, step: Buy | PurchaseChange, reason: str) -> None:
-        """Take in that the provider will not have it: reservations that needed it fail, with what it has instead."""
+        """Take in that the provider will not have it: what needed it is undone, and says what it has instead."""
         publish = self._state.events.publish
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
         if isinstance(step, Buy):
@@ -307,23 +319,31 @@ class Purchasing:
             self._fail_uncovered(period, status.reason)
 
     def _fail_uncovered(self, period: Period, reason: str) -> None:
-        """Fail reservations in a period that what is bought does not carry: the newest first, until the rest is."""
+        """Have those give way in a period that what is bought does not carry: changes are put back, newcomers fail."""
         why = f"{self._circuit}: {reason}"
         with self._state.changed:
             bought = [p.period for p in self._state.wished.purchases[self._circuit].values() if p.state not in _NO_USE]
-            kept: list[Reservation] = []
-            for known in sorted(self._on(), key=lambda r: r.sequence):
-                elsewhere = known.end_us <= period.start_us or period.end_us <= known.start_us
-                if elsewhere:
-                    continue
-                if are_covered(self._uses([*kept, known]), bought):
-                    kept.append(known)
-                    continue
-                self._state.wished.ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self._state.now_us(), why)
-                self._state.events.publish(
-                    "reservation.failed", level="error", reservation=known.reservation_id, why=why
-                )
+            there = {r.reservation_id: r for r in sorted(self._on(), key=lambda r: r.sequence)}
+            wanted = {name: self._use(r) for name, r in there.items() if self._use(r).overlap_us(period) > 0}
+            carried = {name: self._use(self._carried[name]) for name in wanted if name in self._carried}
+            found = kept(wanted, carried, bought)
+            for name in (name for name in wanted if found.get(name) != wanted[name]):
+                if name not in found or not self._is_put_back(there[name], self._carried[name], why):
+                    self._state.wished.ledger.happened(name, LifecycleEvent.FAIL, self._state.now_us(), why)
+                    self._state.events.publish("reservation.failed", level="error", reservation=name, why=why)
         self._use_cases.tick()
+
+    def _is_put_back(self, known: Reservation, before: Reservation, why: str) -> bool:
+        """Return whether a reservation has again what it had before it was changed; under the lock."""
+        ledger, now_us = self._state.wished.ledger, self._state.now_us()
+        start_us = known.start_us if known.state in IN_PLAN else before.start_us
+        what = (before.flow_class, before.rate_bps, start_us, before.end_us, before.constraints)
+        request = Request(known.a_end, known.z_end, *what, known.description, known.selector, known.owner)
+        if before.end_us <= now_us or isinstance(ledger.change(known.reservation_id, request, now_us), Refused):
+            return False
+        ledger.note(known.reservation_id, f"its change was put back: {why}", now_us)
+        self._state.events.publish("reservation.put_back", level="warning", reservation=known.reservation_id, why=why)
+        return True
 
     @property
     def _ends_itself(self) -> bool:

@@ -1,0 +1,111 @@
+"""Whose promise gives way when a circuit cannot grow: that of who wanted more, and nobody else's."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import ReservationState
+from controller.providers.nsi import NsiProvider
+from controller.providers.oscars import OscarsProvider
+from controller.providers.tests.buying import A_END, settings
+from controller.providers.tests.test_contract import nsi_settings
+from controller.tests.fakes import START_US
+from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from topology.protocol import FlowClass
+
+START, END = START_US + 900 * S, START_US + 1_500 * S
+GIGABIT = 10**9
+COMMITTED, ACTIVE, FAILED = ReservationState.COMMITTED, ReservationState.ACTIVE, ReservationState.FAILED
+
+
+@pytest.fixture
+def nsi_site(nsi, nsi_url):
+    """A site that buys what can grow no more."""
+    one = BuyingSite(lambda now_us: {CIRCUIT: NsiProvider(nsi_settings(nsi_url, timeout_s=5.0), now_us)})
+    nsi.clock = lambda: one.clock.now_us / S
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def oscars_site(oscars, oscars_url):
+    """A site that buys of OSCARS, which has 2 Gbit/s left, and sells no more."""
+    one = BuyingSite(lambda now_us: {CIRCUIT: OscarsProvider(settings(oscars_url, timeout_s=5.0), now_us)})
+    oscars.clock = lambda: one.clock.now_us / S
+    before, oscars.rules.ports_mbps = oscars.rules.ports_mbps, {A_END.port: 2_500}
+    yield one
+    oscars.rules.ports_mbps = before
+    one.close()
+
+
+def changed(site, name, **fields):
+    """A reservation as somebody changes it."""
+
+    def asked(known):
+        taken = (known.flow_class, known.rate_bps, known.start_us, known.end_us, known.constraints)
+        request = Request(known.a_end, known.z_end, *taken, known.description, known.selector, known.owner)
+        return replace(request, **fields)
+
+    site.use_cases.change(name, asked, site.reservation(name).version).saved.result()
+
+
+def two_of_a_gigabit(site):
+    """The names of an older reservation and of a newer one, both bought."""
+    older = site.promised(GIGABIT, START, END)
+    newer = site.promised(GIGABIT, START, END)
+    site.pass_to(START_US + 30 * S)
+    assert len(site.bought()) == 1
+    return older, newer
+
+
+def rates(site, *names):
+    """The state and the rate of each."""
+    return [(r.state, r.rate_bps) for r in map(site.reservation, names)]
+
+
+@pytest.mark.parametrize("seller", ["nsi_site", "oscars_site"])
+@pytest.mark.parametrize(("at_us", "state"), [(START_US + 30 * S, COMMITTED), (START + 30 * S, ACTIVE)])
+def test_a_raise_that_cannot_be_bought_is_put_back_and_hurts_nobody(request, seller, at_us, state):
+    site = request.getfixturevalue(seller)
+    older, newer = two_of_a_gigabit(site)
+    site.pass_to(at_us)
+    assert rates(site, older, newer) == [(state, GIGABIT)] * 2
+    bought = site.bought()
+    changed(site, older, rate_bps=4 * GIGABIT, description="more")
+    site.pass_to(at_us + 60 * S)
+    assert rates(site, older, newer) == [(state, GIGABIT)] * 2
+    assert [p.period.rate_bps for p in site.bought()] == [p.period.rate_bps for p in bought]
+    assert site.reservation(older).description == "more"
+    (said,) = site.told("reservation.put_back")
+    assert (said.fields["reservation"], CIRCUIT in said.fields["why"]) == (older, True)
+    assert site.told("reservation.failed") == []
+    site.pass_to(START + 120 * S)
+    assert rates(site, older, newer) == [(ACTIVE, GIGABIT)] * 2
+
+
+def test_an_older_hold_that_is_committed_last_is_what_fails(nsi_site):
+    asked = Request("la-serena", "champaign", FlowClass.URGENT, GIGABIT, START, END)
+    nsi_site.use_cases.hold(lambda _: asked, lambda now_us: Created("older", now_us, hold_us=600 * S))
+    newer = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.pass_to(START_US + 30 * S)
+    nsi_site.use_cases.commit("older").saved.result()
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, newer, "older") == [(COMMITTED, GIGABIT), (FAILED, GIGABIT)]
+
+
+def test_a_raise_that_comes_with_a_newcomer_is_put_back_and_the_newcomer_fails(nsi_site):
+    older, newer = two_of_a_gigabit(nsi_site)
+    changed(nsi_site, older, rate_bps=2 * GIGABIT)
+    late = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, older, newer, late) == [(COMMITTED, GIGABIT), (COMMITTED, GIGABIT), (FAILED, GIGABIT)]
+
+
+def test_a_raise_has_what_another_leaves(nsi_site):
+    older, newer = two_of_a_gigabit(nsi_site)
+    changed(nsi_site, newer, rate_bps=GIGABIT // 2)
+    changed(nsi_site, older, rate_bps=GIGABIT + GIGABIT // 2)
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, older, newer) == [(COMMITTED, GIGABIT + GIGABIT // 2), (COMMITTED, GIGABIT // 2)]
