@@ -19,6 +19,7 @@ from controller.database.settings import (
     pair_settings,
 )
 from controller.errors import ConfigError
+from controller.plan.booking_lead import booking_lead_us
 from controller.plan.purchases import Period
 from controller.providers import settings as providers
 from controller.providers.kinds import Seller
@@ -197,7 +198,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         flows,
         file.lease // 1000,
         schedules=schedules,
-        lead_us={circuit: seller.terms.lead_us for circuit, seller in sold.items()},
+        lead_us={circuit: booking_lead_us(seller.terms) for circuit, seller in sold.items()},
         hosts_mark=file.hosts_mark,
         hold_to_receivers=file.hold_to_receivers,
         return_after_us=file.failover.return_after,

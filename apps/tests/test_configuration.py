@@ -144,7 +144,7 @@ def test_a_schedule_is_a_time_of_another_capacity_whether_yaml_takes_it_for_a_ti
 
 def test_a_circuit_of_oscars_has_a_lead_time_and_its_token_is_shown_nowhere():
     settings = parsed(GOOD | {"circuits": {"chile-illinois": {"oscars": OSCARS}}}, "test.yaml")
-    assert settings.site.lead_us == {"chile-illinois": 150_000_000}
+    assert settings.site.lead_us == {"chile-illinois": 155_000_000}
     assert "secret-of-the-test" not in repr(settings)
 
 

@@ -81,7 +81,7 @@ def configured(**circuit):
 @pytest.mark.usefixtures("beside")
 def test_a_provider_of_another_package_sells_a_circuit():
     settings = configured(portal={"desk": "open", "vlan": 300}, vlan_vid=300)
-    assert settings.site.lead_us == {"chile-illinois": 7_000_000}
+    assert settings.site.lead_us == {"chile-illinois": 11_000_000}
     provider = settings.sellers["chile-illinois"].connected()
     assert provider.reserve("x", Period(0, 1, 1))
     assert provider.status("x").state is PurchaseState.UP
@@ -125,7 +125,7 @@ NSI = {
 
 
 def test_a_circuit_of_nsi_has_its_lead_time_and_its_vlan():
-    assert configured(nsi=NSI, vlan_vid=2000).site.lead_us == {"chile-illinois": 300_000_000}
+    assert configured(nsi=NSI, vlan_vid=2000).site.lead_us == {"chile-illinois": 304_000_000}
 
 
 @pytest.mark.parametrize(

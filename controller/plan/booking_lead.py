@@ -8,9 +8,27 @@ from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, R
 from controller.plan.calendar import Calendar
 from controller.plan.paths import Path
 from controller.plan.policy import Policy
+from controller.plan.purchases import Terms
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from topology import units
 from topology.network import Network
+
+POLL_US = 2_000_000  # how often each provider is looked at, and what is to be bought; OSCARS has new states every 3 s
+
+
+def booking_lead_us(terms: Terms) -> int:
+    """Return how long before its use something must be promised so that it is bought, built and seen to be up by then.
+
+    A promise is seen a look later, its purchase begins at a whole tick, and that it is up is seen a look later again.
+    In whole seconds.
+    """
+    latest_us = seen_in_time(terms).lead_us + POLL_US + terms.tick_us - 1
+    return -(-latest_us // 1_000_000) * 1_000_000
+
+
+def seen_in_time(terms: Terms) -> Terms:
+    """Return the terms by which is bought: begun a look earlier, for what is up counts from when that is seen."""
+    return replace(terms, lead_us=terms.lead_us + POLL_US)
 
 
 @dataclass(frozen=True, slots=True)

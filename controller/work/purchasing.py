@@ -12,6 +12,7 @@ from functools import partial
 
 from controller.database import DatabaseError
 from controller.plan.admission import Refused, Request
+from controller.plan.booking_lead import POLL_US, seen_in_time
 from controller.plan.giving_way import kept
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
@@ -37,7 +38,6 @@ from controller.work.provider_trouble import ProviderTroubles
 from controller.work.standing_in import backup_circuits, sold_routes, undecided
 from topology.units import shown_rate
 
-POLL_S = 2.0  # OSCARS changes its states every 3 s
 _LONGEST_WAIT_US = 60_000_000  # between two tries of what fails
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
 _OTHERS_FIRST_US = 20_000_000  # for the way of another circuit to be known
@@ -75,7 +75,7 @@ class Purchasing:
         while self._provider.terms is not None:
             self.step()
             with state.changed:
-                if state.halted.wait_for(lambda: state.stopping, timeout=POLL_S):
+                if state.halted.wait_for(lambda: state.stopping, timeout=POLL_US / 1e6):
                     return
 
     def step(self) -> None:
@@ -106,7 +106,7 @@ class Purchasing:
             attempt()
         except ProviderError as trouble:
             waited_us = self._again_us.get(name, (0, 0))[1]
-            wait_us = min(_LONGEST_WAIT_US, 2 * waited_us or int(POLL_S * 1e6))
+            wait_us = min(_LONGEST_WAIT_US, 2 * waited_us or POLL_US)
             self._again_us[name] = now_us + wait_us, wait_us
             return trouble
         if self._again_us.get(name, (0, 0))[1]:
@@ -151,7 +151,7 @@ class Purchasing:
         if terms is None:
             return troubles
         with self._state.changed:
-            wanted = periods(map(self._use, self._on()), terms)
+            wanted = periods(map(self._use, self._on()), seen_in_time(terms))
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), lambda: self._provider.new_name(self._random))
             self._note_carried(bought, steps)

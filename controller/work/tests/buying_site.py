@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 from controller.plan.admission import Request
+from controller.plan.booking_lead import booking_lead_us
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import PurchaseState
@@ -31,7 +32,7 @@ class BuyingSite(FakeSite):
         self.made, self.clock = made, Clock()
         self.clock.now_us = self.clock.now_us if now_us is None else now_us
         self.providers = made(self.clock)
-        lead_us = {circuit: provider.terms.lead_us for circuit, provider in self.providers.items()}
+        lead_us = {circuit: booking_lead_us(provider.terms) for circuit, provider in self.providers.items()}
         super().__init__(network or chile_illinois(10**10), (), database, clock=self.clock, lead_us=lead_us)
         self.started = self.state.events.last
         self.restart()
