@@ -14,6 +14,7 @@ from topology import units
 from topology.network import Network
 
 POLL_US = 2_000_000  # how often each provider is looked at, and what is to be bought; OSCARS has new states every 3 s
+OTHERS_FIRST_US = 20_000_000  # for the way of another circuit to be known, of two that stand in for each other
 
 
 def booking_lead_us(terms: Terms) -> int:
@@ -85,7 +86,8 @@ def admitted_in_time(
     """
     network, policy, calendar = market.network, market.policy, market.calendar
     # Not "<": what was held at that very instant would have lapsed before anybody could commit it.
-    late = {c for c, lead_us in market.lead_us.items() if lead_us and request.start_us <= now_us + lead_us}
+    leads_us = _leads_us(market.lead_us, is_backed=request.constraints.backup)
+    late = {c for c, lead_us in leads_us.items() if lead_us and request.start_us <= now_us + lead_us}
     if present.bought_from_us is not None and request.start_us >= present.bought_from_us:
         late -= _circuits(network, present.paths)
     kept = preferred or present.path
@@ -95,7 +97,7 @@ def admitted_in_time(
     narrowed = replace(request, constraints=replace(request.constraints, exclude=exclude))
     answer = admitted(narrowed, network, policy, calendar, kept)
     if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
-        return _too_late(request, market, now_us, late)
+        return _too_late(request, market, now_us, {c: leads_us[c] for c in late})
     return answer
 
 
@@ -105,7 +107,8 @@ def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, 
     Its ``reason`` says so if that is sooner than it was to lapse. What is no hold stays as it is.
     """
     along = _circuits(network, known.paths) & lead_us.keys()
-    longest_us, name = max(((lead_us[circuit], circuit) for circuit in along), default=(0, ""))
+    leads_us = _leads_us(lead_us, is_backed=bool(known.backup))
+    longest_us, name = max(((leads_us[circuit], circuit) for circuit in along), default=(0, ""))
     latest_us = known.start_us - longest_us
     if known.hold_until_us is None:
         return known
@@ -116,12 +119,18 @@ def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, 
     return replace(known, hold_until_us=latest_us, reason=why)
 
 
+def _leads_us(lead_us: Mapping[str, int], *, is_backed: bool) -> dict[str, int]:
+    """Return by circuit how long before its use it must be promised, with the time to wait for another one's way."""
+    more_us = OTHERS_FIRST_US if is_backed and len(lead_us) > 1 else 0
+    return {circuit: own_us + more_us for circuit, own_us in lead_us.items()}
+
+
 def _circuits(network: Network, paths: tuple[Path, ...]) -> set[str]:
     return set(chain.from_iterable(network.circuits_along(path) for path in paths))
 
 
-def _too_late(request: Request, market: Market, now_us: int, late: set[str]) -> Refused:
-    lead_us = max(market.lead_us[c] for c in late)
+def _too_late(request: Request, market: Market, now_us: int, late: Mapping[str, int]) -> Refused:
+    lead_us = max(late.values())
     start_us = now_us + lead_us + ANSWERING_US
     moved = replace(request, start_us=start_us, end_us=start_us + request.end_us - request.start_us)
     answer = admitted(moved, market.network, market.policy, market.calendar)

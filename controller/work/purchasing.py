@@ -12,7 +12,7 @@ from functools import partial
 
 from controller.database import DatabaseError
 from controller.plan.admission import Refused, Request
-from controller.plan.booking_lead import POLL_US, seen_in_time
+from controller.plan.booking_lead import OTHERS_FIRST_US, POLL_US, seen_in_time
 from controller.plan.giving_way import kept
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
@@ -40,7 +40,6 @@ from topology.units import shown_rate
 
 _LONGEST_WAIT_US = 60_000_000  # between two tries of what fails
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
-_OTHERS_FIRST_US = 20_000_000  # for the way of another circuit to be known
 _DROPPED_FOR = 4  # times the provider's longest delay
 
 
@@ -227,12 +226,15 @@ class Purchasing:
     def _waits_for_others(self, period: Period) -> bool:
         """Return whether another circuit is to choose its way first: of two that stand in for each other one has to."""
         with self._state.changed:
-            others = backup_circuits(self._state.site.network, self._on(), self._circuit, period)
+            backed = [r for r in self._on() if r.backup and self._use(r).overlap_us(period) > 0]
+            others = backup_circuits(self._state.site.network, backed, self._circuit, period)
             first = [name for name in others if name < self._circuit]
             if not undecided(self._state.wished.purchases, first, period):
                 return False
             now_us = self._state.now_us()
-            return now_us < self._since_us.setdefault(f"apart {period.start_us}", now_us) + _OTHERS_FIRST_US
+            # Not by the period's times, for one that is late moves on while it waits.
+            since_us = self._since_us.setdefault(f"apart {backed[0].reservation_id}", now_us)
+            return now_us + POLL_US < since_us + OTHERS_FIRST_US
 
     def _may_turn_up(self, step: Buy) -> bool:
         with self._state.changed:

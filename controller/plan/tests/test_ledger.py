@@ -239,15 +239,25 @@ def test_what_is_bought_for_a_promise_and_its_backup_serves_it_when_it_changes()
     ring = asc_ring()
     ledger = Ledger(ring, DEFAULT_POLICY, {circuit.name: 150 * S for circuit in ring.circuits})
     ends = {"a_end": "albuquerque", "z_end": "livermore", "constraints": Constraints(backup=True)}
-    times = {"start_us": NOW + 151 * S, "end_us": NOW + 1_000 * S}
+    times = {"start_us": NOW + 171 * S, "end_us": NOW + 1_000 * S}
     before = ledger.hold(asked(**ends, **times), created("a"))
     ledger.happened("a", LifecycleEvent.COMMIT, NOW)
-    ledger.tick(NOW + 151 * S)
+    ledger.tick(NOW + 171 * S)
     now_us = NOW + 300 * S
     more = {"rate_bps": 700_000_000}, {"rate_bps": 1}, {"end_us": now_us + S}, {"description": "of the night"}
     for changed in more:
         answer = ledger.change("a", asked(**(ends | times | changed)), now_us)
         assert (answer.state, answer.paths) == (ReservationState.PROVISIONING, before.paths)
+
+
+def test_a_backup_is_asked_for_so_much_earlier_as_one_circuit_waits_for_the_way_of_the_other():
+    ring = asc_ring()
+    ledger = Ledger(ring, DEFAULT_POLICY, {circuit.name: 150 * S for circuit in ring.circuits})
+    ends = {"a_end": "albuquerque", "z_end": "livermore", "constraints": Constraints(backup=True)}
+    late = ledger.hold(asked(**ends, start_us=NOW + 170 * S, end_us=NOW + 1_000 * S), created("a"))
+    assert (late.reason, "takes 170 s" in late.why) == (Reason.PROVIDER_TOO_LATE, True)
+    held = ledger.hold(asked(**ends, start_us=NOW + 190 * S, end_us=NOW + 1_000 * S), created("a"))
+    assert held.hold_until_us == NOW + 20 * S
 
 
 def test_a_hold_lapses_while_what_it_needs_can_still_be_bought():

@@ -7,15 +7,17 @@ from controller.plan.booking_lead import POLL_US
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import PurchaseState, Terms
-from controller.plan.reservations import NO_CONSTRAINTS
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints
 from controller.providers.provider import CircuitStatus
 from controller.providers.static import StaticProvider
 from controller.tests.fakes import START_US
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass
 
 BUILDING_US = 50 * S
 TERMS = Terms(30 * S + BUILDING_US, 0, 900 * S, S, tick_us=S, begin_notice_us=30 * S)
+BACKUP = Constraints(backup=True)
 
 
 class Builder(StaticProvider):
@@ -70,9 +72,10 @@ def promised_at_the_last_moment(site, ahead_us, constraints):
 
 
 @pytest.mark.parametrize("ahead_us", range(199_000_000, 201_000_000, 700_000))
-def test_what_is_committed_at_the_last_moment_is_carried_from_its_start(opened, ahead_us):
-    site = opened([CIRCUIT])
-    start_us = promised_at_the_last_moment(site, ahead_us, NO_CONSTRAINTS)
+@pytest.mark.parametrize("constraints", [NO_CONSTRAINTS, BACKUP])
+def test_what_is_committed_at_the_last_moment_is_carried_from_its_start(opened, ahead_us, constraints):
+    site = opened([CIRCUIT]) if constraints is NO_CONSTRAINTS else opened(["north", "south"], chile_illinois_2(10**10))
+    start_us = promised_at_the_last_moment(site, ahead_us, constraints)
     seen_us = site.clock.now_us + POLL_US
     then_us = seen_us + (start_us - seen_us) % POLL_US + 1  # the last look is as long before the start as can be
     for look_us in (seen_us, *range(then_us, start_us, POLL_US)):
@@ -83,3 +86,10 @@ def test_what_is_committed_at_the_last_moment_is_carried_from_its_start(opened, 
     assert site.reservation("r").state is ReservationState.ACTIVE, site.reservation("r").reason
     assert {p.state for name in site.buying for p in site.bought(name)} == {PurchaseState.UP}
     assert all(site.bought(name) for name in site.buying)
+
+
+def test_the_way_of_another_circuit_is_not_waited_for_for_ever(opened):
+    site = opened(["north", "south"], chile_illinois_2(10**10))
+    promised_at_the_last_moment(site, 200 * S, BACKUP)
+    site.pass_to(site.clock.now_us + 30 * S)
+    assert [len(site.bought(name)) for name in ("north", "south")] == [1, 1]
