@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from controller.plan.admission import Granted, Offer, Reason, Refused, Request
 from controller.plan.announcements import Announcement
-from controller.plan.booking_lead import NOTHING, Market, Present, admitted_in_time
+from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.claims import Claims, PairClaim
+from controller.plan.lifecycle import IN_PLAN
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
@@ -25,18 +26,19 @@ class Admission:
         """Go by other delays of the same network."""
         self._market = replace(self._market, network=network)
 
-    def decided(self, owner: str, request: Request, now_us: int, present: Present = NOTHING) -> Granted | Refused:
+    def decided(self, owner: str, request: Request, now_us: int, known: Reservation | None = None) -> Granted | Refused:
         """Return the path, or the refusal with offers of which each would be granted at this moment.
 
         Args:
             owner: whose claims do not count against it.
             request: what is asked.
             now_us: Unix time.
-            present: what it has, if it is to change; that must be out of the calendar.
+            known: what is to change, as it is; it must be out of the calendar. Once begun it keeps its start, and is
+                judged on what is to come.
         """
-        begun_us = present.begun_us
+        begun_us = known.start_us if known is not None and known.state in IN_PLAN else None
         coming = request if begun_us is None else replace(request, start_us=max(now_us, request.start_us))
-        answer = self._beside_others(owner, coming, now_us, present)
+        answer = self._beside_others(owner, coming, now_us, known)
         if isinstance(answer, Granted):
             return answer
         offers = tuple(
@@ -44,20 +46,20 @@ class Admission:
             for offer in answer.offers
             if (begun_us is None or offer.start_us == coming.start_us)
             and offer.end_us - now_us <= MOST_AHEAD_US
-            and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, present), Granted)
+            and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, known), Granted)
         )
         return replace(answer, offers=offers)
 
-    def _beside_others(self, owner: str, request: Request, now_us: int, present: Present) -> Granted | Refused:
+    def _beside_others(self, owner: str, request: Request, now_us: int, known: Reservation | None) -> Granted | Refused:
         """Return the answer; what could not be told apart from another promise goes that one's way, or is refused."""
-        answer = admitted_in_time(request, self._market, now_us, present)
+        answer = admitted_in_time(request, self._market, now_us, known)
         if isinstance(answer, Refused):
             return answer
         other = self._confused(owner, request, answer.chosen.path)
         if other is None:
             return answer
         if other.flow_class is request.flow_class and not request.constraints.backup:
-            along = admitted_in_time(request, self._market, now_us, present, other.path)
+            along = admitted_in_time(request, self._market, now_us, known, other.path)
             if isinstance(along, Granted) and self._confused(owner, request, along.chosen.path) is None:
                 return along
         return not_told_apart(other, request.rate_bps, request.start_us)

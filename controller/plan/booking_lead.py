@@ -6,6 +6,7 @@ from itertools import chain
 
 from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, Reason, Refused, Request, admitted
 from controller.plan.calendar import Calendar
+from controller.plan.lifecycle import ReservationState
 from controller.plan.paths import Path
 from controller.plan.policy import Policy
 from controller.plan.purchases import Terms
@@ -49,31 +50,8 @@ class Market:
     lead_us: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What a reservation that is to change has now.
-
-    Attributes:
-        paths: its path, which is kept if it will do, so that traffic does not move; and its backup if it has one.
-        begun_us: when it began, if it has: it is judged on what is to come, and its start cannot change any more.
-        bought_from_us: its start if it is committed: from then on what is bought at need along its paths is there.
-    """
-
-    paths: tuple[Path, ...] = ()
-    begun_us: int | None = None
-    bought_from_us: int | None = None
-
-    @property
-    def path(self) -> Path:
-        """The path that it takes unless that fails."""
-        return self.paths[0] if self.paths else ()
-
-
-NOTHING = Present()
-
-
 def admitted_in_time(
-    request: Request, market: Market, now_us: int, present: Present = NOTHING, preferred: Path = ()
+    request: Request, market: Market, now_us: int, known: Reservation | None = None, preferred: Path = ()
 ) -> Granted | Refused:
     """Return the answer of the calendar, with circuits left out that could not be bought in time.
 
@@ -81,16 +59,16 @@ def admitted_in_time(
         request: what is asked.
         market: what there is to be had.
         now_us: Unix time.
-        present: what it has, if it is to change.
-        preferred: a path that is taken if it has room.
+        known: what is to change, as it is: once it is committed, what it needs is bought from its start on.
+        preferred: a path that is taken if it has room; else its own is, so that traffic does not move.
     """
     network, policy, calendar = market.network, market.policy, market.calendar
     # Not "<": what was held at that very instant would have lapsed before anybody could commit it.
     leads_us = _leads_us(market.lead_us, is_backed=request.constraints.backup)
     late = {c for c, lead_us in leads_us.items() if lead_us and request.start_us <= now_us + lead_us}
-    if present.bought_from_us is not None and request.start_us >= present.bought_from_us:
-        late -= _circuits(network, present.paths)
-    kept = preferred or present.path
+    if known is not None and known.state is not ReservationState.HELD and request.start_us >= known.start_us:
+        late -= _circuits(network, known.paths)
+    kept = preferred or (known.path if known is not None else ())
     if not late:
         return admitted(request, network, policy, calendar, kept)
     exclude = (*request.constraints.exclude, *sorted(late))

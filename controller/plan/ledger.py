@@ -13,7 +13,7 @@ from controller.plan.announcement_states import Ending
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises
 from controller.plan.answers import answers
 from controller.plan.beside import Admission, not_told_apart
-from controller.plan.booking_lead import Market, Present, lapsing_in_time
+from controller.plan.booking_lead import Market, lapsing_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
@@ -141,10 +141,7 @@ class Ledger:
         known = self.reservations[reservation_id]
         state = after(reservation_id, known.state, LifecycleEvent.CHANGE)
         own = self.calendar.cancel(reservation_id)
-        begun_us = known.start_us if state in IN_PLAN else None
-        bought_from_us = None if state is ReservationState.HELD else known.start_us
-        present = Present(known.paths, begun_us, bought_from_us)
-        answer = self._admission.decided(reservation_id, request, now_us, present)
+        answer = self._admission.decided(reservation_id, request, now_us, known)
         self.calendar.book(reservation_id, own)
         if isinstance(answer, Refused):
             return answer
