@@ -6,7 +6,9 @@ from dataclasses import replace
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.announcements import SEARCHES_US, TAIL_RTTS, Wish, opening_us, part_bits, promised, promises
 from controller.plan.calendar import Booking, Calendar
+from controller.plan.paths import circuits_of_no_way
 from controller.plan.routes import Route
+from topology.network import Network
 from topology.protocol import FlowClass
 
 ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
@@ -56,6 +58,17 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     return Refused(
         Reason.DEADLINE_UNREACHABLE, str(lacks.resource), lacks.asked_bps, lacks.free_bps, lacks.at_us, offers
     )
+
+
+def no_way(
+    network: Network, flow_class: FlowClass, ends: tuple[str, str], down: frozenset[str], now_us: int
+) -> Refused:
+    """Return the refusal of what no way is left for: every circuit between its ends is down, or has to be bought."""
+    source, target = ends
+    why = f"no reservation of {flow_class} bandwidth from {source} to {target} is active: reserve some"
+    if dead := circuits_of_no_way(network, source, target, down):
+        why = f"nothing goes by {', '.join(dead)} now, and no other way leads from {source} to {target}"
+    return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
 
 
 def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:

@@ -12,11 +12,12 @@ from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import FlowId, StorePlace
 from controller.plan.lanes import LanePart, arriving, free_together, lane_parts, split, together
+from controller.plan.paths import Path
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
-from controller.plan.routes import Route, route_along
+from controller.plan.routes import Route, joins, route_along
 from controller.plan.storing import (
     StoreCapacity,
     StoredVolume,
@@ -330,18 +331,30 @@ def led_over(network: Network, announcement: Announcement, paths: tuple[tuple[st
     return replace(announcement, flows=flows, need=needs[0] if lanes else joint(needs), lanes=lanes)
 
 
-def announced_flows(announcement: Announcement, now_us: int, network: Network, policy: Policy) -> Iterator[Flow]:
+def announced_flows(
+    announcement: Announcement, now_us: int, network: Network, policy: Policy, drawn_on: Path = ()
+) -> Iterator[Flow]:
     """Yield each sender's flow, or each lane's: what it is promised now, and what it keeps while it sends nothing.
 
     One that has delivered all that was announced has lost nothing that is to be sent again: it is only kept awake.
+
+    Args:
+        announcement: it.
+        now_us: Unix time.
+        network: where.
+        policy: what classes have.
+        drawn_on: the path that the reservation takes now which it draws on; empty to go by the path it is promised by.
     """
     unfinished = {*announcement.left_bytes()} if announcement.delivered else {f.name for f in announcement.flows}
     senders = 1 if announcement.lanes else len(announcement.flows)
     floors_bps = announcement.floors_bps(now_us)
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
-        standby_bps = network.narrowest_bps(flow.path) * policy.standby_ppm // (PPM * senders)
+        led = drawn_on and joins(network, flow.host, drawn_on, flow.target)
+        path = (flow.host, *drawn_on, flow.target) if led else flow.path
+        standby_bps = network.narrowest_bps(path) * policy.standby_ppm // (PPM * senders)
         yield replace(
             flow,
+            path=path,
             floor_bps=floor_bps,
             standby_bps=standby_bps if flow.name in unfinished else min(standby_bps, AWAKE_BPS),
             size_bytes=size_bytes,

@@ -6,9 +6,10 @@ No I/O and no clock: the time is an argument, every answer is a value, and what 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
-from controller.plan.announcement_refusals import refused
+from controller.plan.admission import Refused, Request, lower_classes, reserved_fields, round_dead
+from controller.plan.announcement_refusals import no_way, refused
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises
 from controller.plan.answers import answers
@@ -20,11 +21,12 @@ from controller.plan.ended import Ended, EndedAnnouncement
 from controller.plan.failover import crossed
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
+from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation, due_event
 from controller.plan.resources import capacities, need
-from controller.plan.routes import Route, TransferEnds, routes
+from controller.plan.routes import Route, TransferEnds, by_paths_left, routes
 from controller.plan.schedules import Schedules
 from controller.plan.told_apart import Booked, reserved_bps, told_apart
 from controller.plan.unsaved import Unsaved, with_saved
@@ -156,8 +158,7 @@ class Ledger:
             wish = replace(wish, tail=Tail.CODED)
         routes = self._routes(wish, senders, target, now_us)
         if not routes:
-            why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"
-            return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
+            return no_way(self.network, wish.flow_class, (senders[0], target), self.down, now_us)
         answers = promises(wish, routes, self.calendar, now_us)
         answers.sort(key=lambda a: (self._waits(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
         others = [self._admission.confused(answer) for answer in answers]
@@ -192,7 +193,7 @@ class Ledger:
         named, ends = (wish.announcement_id, wish.flow_class), TransferEnds(senders, target, wish.lanes)
         leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys()
         up, closed = leased - self.down, leased & self.down & self.closed(now_us)
-        found = tuple(routes(self.network, named, ends, self.in_plan(), up))
+        found = tuple(routes(self.network, named, ends, by_paths_left(self.network, self.in_plan(), self.down), up))
         if not closed:
             return found
         later = routes(self.network, named, ends, (), up | closed)  # the calendar knows when these are there again
@@ -285,21 +286,31 @@ class Ledger:
         """Return those of them that the plan carries: as they are saved, and as the clock has made them."""
         return tuple(r for r in with_saved(self._running, self._unsaved).values() if r.state in IN_PLAN)
 
-    def demand(self, standing: Iterable[Flow], now_us: int, flow_of: Callable[[Reservation], Flow | None]) -> PlanInput:
+    def demand(
+        self,
+        standing: Iterable[Flow],
+        now_us: int,
+        flow_of: Callable[[Reservation], Flow | None],
+        path_of: Callable[[Reservation], Path] = attrgetter("path"),
+    ) -> PlanInput:
         """Return what the plan is made of at an instant: of what is saved, and what the clock has made of that.
 
         Args:
             standing: the flows that are always there.
             now_us: Unix time.
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
+            path_of: the path that a reservation takes now, and what draws on it; empty for one that must wait.
         """
-        flows, booked = list(standing), list[Booked]()
-        for known in self.carried():
+        flows, booked, carried = list(standing), list[Booked](), self.carried()
+        two_paths = {known.reservation_id: known for known in carried if len(known.paths) > 1}
+        for known in carried:
             if (flow := flow_of(known)) is not None:
                 flows.append(flow)
             booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
         for announcement in with_saved(self.announcements, self._unsaved_announcements).values():
-            for flow in announced_flows(announcement, now_us, self.network, self.policy):
+            drawn_on = two_paths.get(announcement.pool)
+            path = path_of(drawn_on) if drawn_on else ()
+            for flow in announced_flows(announcement, now_us, self.network, self.policy, path):
                 flows.append(flow)
                 if not announcement.pool:
                     one = need(self.network, (flow.path,), flow.flow_class)

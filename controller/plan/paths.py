@@ -67,6 +67,12 @@ def default_path(network: Network, source: str, target: str, down: frozenset[str
     return way_round(network, source, target, down) or network.path(source, target)
 
 
+def circuits_of_no_way(network: Network, source: str, target: str, down: frozenset[str]) -> tuple[str, ...]:
+    """Return the circuits that are down between two ends, by name, if those leave no way; none if there is one."""
+    ways = [{*network.circuits_along(path)} & down for path in candidates(network, source, target, NO_CONSTRAINTS)]
+    return tuple(sorted(set().union(*ways))) if all(ways) else ()
+
+
 def _allowed(network: Network, source: str, target: str, constraints: Constraints) -> "nx.DiGraph[str]":
     """Return the network without what is excluded, and without hosts that are not an end; delays are at least 1."""
     gone = set(constraints.exclude)

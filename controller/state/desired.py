@@ -133,7 +133,12 @@ def plan_input(
     absent: frozenset[str] = frozenset(),
 ) -> PlanInput:
     """Return what a plan is made of while some circuits are down, and some hosts absent."""
-    demand = wished.ledger.demand(site.standing, now_us, lambda known: _flow(site, wished, known, down, now_us))
+    demand = wished.ledger.demand(
+        site.standing,
+        now_us,
+        lambda known: _flow(site, wished, known, down, now_us),
+        lambda known: path_now(site, wished, known, down, now_us),
+    )
     bought = {
         Hop(tail, head): wished.bought_bps(link.circuit, now_us)
         for tail, head, link in (site.network.circuit_links if wished.purchases else ())

@@ -9,6 +9,8 @@ from controller.plan.deliveries import total_bytes
 from controller.plan.failover import late
 from controller.plan.faults import in_the_way
 from controller.plan.keys import FlowId
+from controller.plan.paths import Path
+from controller.plan.plan import Flow
 from controller.site import Site
 from controller.state.desired import hosts_absent
 from controller.state.receivers import why_held
@@ -55,17 +57,24 @@ def waiting_flows(site: Site, state: SiteState, announcements: Collection[Announ
     They are planned for what they stand by with: that is no less than was promised. Of one whose way has gone, or has
     a fault, nobody knows that it had its rate. One that has delivered all its part needs none, nor its host's agent.
     """
-    ways = {flow.name: flow.path for known in announcements for flow in known.flows}
+    ways = {flow.name: _ways(state, known, flow) for known in announcements for flow in known.flows}
     done = frozenset(name for known in announcements for name in {f.name for f in known.flows} - known.awaited)
     return done | frozenset(
         name
         for host in {flow.machine for known in announcements for flow in known.flows}
         for e in state.desired.plan.of_host(host)
         for name in e.flow.names
-        if e.flow.path == ways.get(name)
+        if e.flow.path in ways.get(name, ())
         and state.reported.agent_of(e.flow).waits(e.flow)
         and not in_the_way(site.network, e.flow.path, state.installed.faults)
     )
+
+
+def _ways(state: SiteState, known: Announcement, flow: Flow) -> tuple[Path, ...]:
+    """Return the ways on which a flow has the room that was promised: of what draws on a reservation, all of its."""
+    drawn_on = state.wished.ledger.reservations.get(known.pool)
+    others = () if drawn_on is None else tuple((flow.host, *path, flow.target) for path in drawn_on.paths)
+    return (flow.path, *others)
 
 
 def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
