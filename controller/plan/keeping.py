@@ -84,7 +84,7 @@ def _parts(ledger: Ledger, known: Reservation, from_us: int) -> Iterator[Booking
     if len(known.paths) > 1:
         used = {name for path in known.paths for name in ledger.network.circuits_along(path)}
         own = (Hop(tail, head) for tail, head, link in ledger.network.circuit_links if link.circuit in used)
-        changes_us.update(us for hop in own for us, _, _ in ledger.scheduled(hop, from_us, known.end_us))
+        changes_us.update(us for hop in own for us, _, _ in ledger.schedules.usable(hop, from_us, known.end_us))
     for start_us, end_us in pairwise(sorted({from_us, known.end_us, *changes_us})):
         wanted = need(ledger.network, ledger.paths_left(known, start_us), known.flow_class)
         yield Booking(wanted, known.rate_bps, start_us, end_us)

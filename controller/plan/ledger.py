@@ -66,7 +66,7 @@ class Ledger:
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
-        self._schedules = Schedules(network, policy, self.calendar)
+        self.schedules = Schedules(network, policy, self.calendar)
         self._due = Due()
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
@@ -245,22 +245,18 @@ class Ledger:
         if known.reason != reason:
             self._write(replace(known, reason=reason), now_us)
 
-    def scheduled(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
-        """Return what a circuit's link carries over a time, piece by piece: (from, until, bit/s on the wire)."""
-        return self._schedules.pieces(hop, start_us, end_us)
-
     def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
         for period in periods:
-            for at_us in self._schedules.change(hop, *period):
+            for at_us in self.schedules.change(hop, *period):
                 self._due.add(at_us, "")
 
-    def closed(self, now_us: int, within_us: int = 1) -> frozenset[str]:
-        """Return the circuits that are to carry nothing at some moment from now until ``within_us`` later."""
-        return self._schedules.closed(now_us, within_us)
+    def closed(self, now_us: int) -> frozenset[str]:
+        """Return the circuits that are to carry nothing now, or before a plan made now has shrunk."""
+        return self.schedules.closed(now_us)
 
     def paths_left(self, known: Reservation, at_us: int) -> tuple[tuple[str, ...], ...]:
-        """Return the paths of a reservation whose circuits are all to carry something then; if none is left all."""
+        """Return the paths of a reservation that :meth:`closed` leaves; if it leaves none all."""
         closed = self.closed(at_us) if len(known.paths) > 1 else frozenset()
         return tuple(p for p in known.paths if not crossed(self.network, p, closed)) or known.paths
 
@@ -319,7 +315,7 @@ class Ledger:
         ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
         answering = (flow for flow in planned if (flow.host, flow.target) in ends)
         reserved = reserved_bps(booked, answers(answering, self.policy))
-        return PlanInput(planned, self._schedules.least_bps(now_us), reserved)
+        return PlanInput(planned, self.schedules.usable_bps(now_us), reserved)
 
     # Writing it down.
 

@@ -67,7 +67,7 @@ def lift(
 def broken_by(ledger: Ledger, one: Maintenance, now_us: int) -> tuple[Unkeepable, ...]:
     """Return the reservations that a maintenance would break, and what would be granted instead; nothing is changed."""
     before = {each.reservation_id for each in unkeepable(ledger, now_us)}
-    carried = {hop: ledger.scheduled(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
+    carried = {hop: ledger.schedules.pieces(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
     impose(ledger, one)
     try:
         return tuple(each for each in unkeepable(ledger, now_us) if each.reservation_id not in before)

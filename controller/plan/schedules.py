@@ -1,5 +1,7 @@
 """What the links of circuits carry over time: a provider may give more or less of a circuit than it is sold with."""
 
+from itertools import pairwise
+
 from controller.plan.calendar import Calendar
 from controller.plan.policy import Policy
 from controller.plan.resources import of_circuit
@@ -10,35 +12,53 @@ GUARD_US = 5_000_000  # the plan shrinks this long before a circuit does: a leas
 
 
 class Schedules:
-    """The rates of all links of circuits on the wire, over time; a calendar's capacities follow them."""
+    """The rates of all links of circuits on the wire, over time, and what of them plan and calendar go by.
+
+    Those go by the least that a link carries from an instant until ``GUARD_US`` later: the plan has shrunk when the
+    link does, and nobody is promised what the plan does not have any more.
+    """
 
     def __init__(self, network: Network, policy: Policy, calendar: Calendar) -> None:
         """Begin with the rates that the network has, at all times."""
         self._policy = policy
         self._calendar = calendar
         self._wire = {Hop(tail, head): Steps(link.rate_bps) for tail, head, link in network.circuit_links}
+        self._usable = {Hop(tail, head): Steps(link.rate_bps) for tail, head, link in network.circuit_links}
         self._circuits = {Hop(tail, head): link.circuit or "" for tail, head, link in network.circuit_links}
-        self._changing: dict[Hop, Steps] = {}  # of those, the ones with a schedule
+        self._changing: dict[Hop, Steps] = {}  # of those that are usable, the ones with a schedule
 
     def pieces(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
         """Return what a link carries over a time, piece by piece: (from, until, bit/s on the wire)."""
         return tuple(self._wire[hop].pieces(start_us, end_us))
 
-    def change(self, hop: Hop, start_us: int, end_us: int, rate_bps: int) -> tuple[int, int, int]:
-        """Let a link carry another rate for a time; return when the plan is another by it."""
-        self._changing[hop] = self._wire[hop]
+    def usable(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
+        """Return what plan and calendar have of a link over a time, in such pieces."""
+        return tuple(self._usable[hop].pieces(start_us, end_us))
+
+    def change(self, hop: Hop, start_us: int, end_us: int, rate_bps: int) -> tuple[int, ...]:
+        """Let a link carry another rate for a time; return when the plan may be another by it, and when it begins."""
+        self._changing[hop] = self._usable[hop]
         for begin_us, until_us, before_bps in self.pieces(hop, start_us, end_us):
             self._wire[hop].add(begin_us, until_us, rate_bps - before_bps)
+        from_us = start_us - GUARD_US
+        begins_us = {begin_us for begin_us, _, _ in self.pieces(hop, from_us, end_us + GUARD_US)}
+        at_us = {from_us, end_us, *begins_us, *(begin_us - GUARD_US for begin_us in begins_us)}
+        for begin_us, until_us in pairwise(sorted(us for us in at_us if from_us <= us <= end_us)):
+            self._use(hop, begin_us, until_us, self._wire[hop].least(begin_us, begin_us + GUARD_US + 1))
+        return start_us, *(begin_us for begin_us, _, _ in self.usable(hop, from_us, end_us + 1))
+
+    def _use(self, hop: Hop, start_us: int, end_us: int, rate_bps: int) -> None:
+        """Let plan and calendar have another rate of a link for a time."""
+        for begin_us, until_us, before_bps in self.usable(hop, start_us, end_us):
+            self._usable[hop].add(begin_us, until_us, rate_bps - before_bps)
             before = of_circuit(hop, before_bps, self._policy)
             for resource, bps in of_circuit(hop, rate_bps, self._policy).items():
                 self._calendar.change_capacity(resource, begin_us, until_us, bps - before[resource])
-        return start_us - GUARD_US, start_us, end_us
 
-    def least_bps(self, now_us: int) -> dict[Hop, int]:
-        """Return, for each link with a schedule, the least it carries from now until a plan made now has shrunk."""
-        return {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._changing.items()}
+    def usable_bps(self, now_us: int) -> dict[Hop, int]:
+        """Return, for each link with a schedule, what the plan has of it now."""
+        return {hop: steps.value(now_us) for hop, steps in self._changing.items()}
 
-    def closed(self, now_us: int, within_us: int) -> frozenset[str]:
-        """Return the circuits that carry nothing at some moment from now until ``within_us`` later."""
-        until_us = now_us + within_us
-        return frozenset(self._circuits[hop] for hop, s in self._changing.items() if s.least(now_us, until_us) <= 0)
+    def closed(self, now_us: int) -> frozenset[str]:
+        """Return the circuits of which the plan has nothing now."""
+        return frozenset(self._circuits[hop] for hop, steps in self._changing.items() if steps.value(now_us) <= 0)

@@ -15,7 +15,6 @@ from controller.plan.keys import FlowId, flow_id
 from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
-from controller.plan.schedules import GUARD_US
 from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
@@ -86,7 +85,7 @@ def circuits_down(site: Site, wished: Wished, reported: Reported, now: Instant) 
 
     Down is one whose line is dead, and one that is to carry nothing now, or before a plan made now has shrunk.
     """
-    closed = wished.ledger.closed(now.calendar_us, GUARD_US)
+    closed = wished.ledger.closed(now.calendar_us)
     return site.redundant & (reported.lines.down(now.elapsed_us) | closed)
 
 

@@ -6,6 +6,7 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import Period
+from controller.plan.schedules import GUARD_US
 from controller.plan.wiring import SeenPort
 from controller.promise_watch import PromiseWatch
 from controller.state.moment import STARTING_US
@@ -46,7 +47,7 @@ def reserved(site, name, start_us, end_us, rate_bps=600_000_000):
 def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_and_to_nobody_else(tmp_path):
     database = f"sqlite:///{tmp_path}/headway.db"
     before = site_of(chile_illinois(), database=database)
-    reserved(before, "early", START_US + HOUR_US, START_US + 2 * HOUR_US)
+    reserved(before, "early", START_US + HOUR_US, START_US + 2 * HOUR_US - GUARD_US)
     reserved(before, "hit", START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
     before.database.close()
     site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": (MAINTENANCE,)})

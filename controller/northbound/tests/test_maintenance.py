@@ -30,6 +30,7 @@ FREE = {
     "end": shown_time(START_US + 6 * HOUR_US),
 }
 S = 1_000_000
+H = 3600
 
 
 @pytest.fixture
@@ -85,9 +86,9 @@ def test_what_it_would_break_is_said_first_and_only_force_breaks_it(site, client
 
 
 def free(client):
-    """What is free, with the hours after the start from which it is."""
+    """What is free, with the seconds after the start from which it is."""
     (way,) = client.get("/v1/availability", params=FREE).json()["paths"]
-    return [((instant_us(one["from"]) - START_US) / HOUR_US, one["rate_bps"]) for one in way["rates"]]
+    return [((instant_us(one["from"]) - START_US) // S, one["rate_bps"]) for one in way["rates"]]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +119,13 @@ def test_two_may_share_some_time_and_nothing_is_free_until_both_are_over_or_take
     assert one["beside"] == []
     two = planned(client, 2)
     assert [each["id"] for each in two["beside"]] == [one["maintenance"]["id"]]
-    assert free(client) == [(0, full), (1, 0), (4, full)]
+    assert free(client) == [(0, full), (H - 5, 0), (4 * H, full)]
     assert planned(client, 4, only_look=True)["beside"] == []  # back to back is not beside
     ids = [made["maintenance"]["id"] for made in (one, two)]
     client.delete(f"{WORK}/{ids[first]}")
-    assert free(client) == [[(0, full), (2, 0), (4, full)], [(0, full), (1, 0), (3, full)]][first]
+    left = (2, 4), (1, 3)
+    begin_h, end_h = left[first]
+    assert free(client) == [(0, full), (begin_h * H - 5, 0), (end_h * H, full)]
     client.delete(f"{WORK}/{ids[1 - first]}")
     assert free(client) == [(0, full)]
 
@@ -162,7 +165,7 @@ def test_what_is_taken_back_in_its_midst_gives_back_what_is_left(site, client):
     client.delete(f"{WORK}/{made['id']}")
     with site.state.changed:
         ledger, hop = site.state.wished.ledger, Hop("ls1", "ch1")
-        carried = ledger.scheduled(hop, START_US + HOUR_US, START_US + 5 * HOUR_US)
+        carried = ledger.schedules.pieces(hop, START_US + HOUR_US, START_US + 5 * HOUR_US)
     usual = chile_illinois().link(*hop).rate_bps
     assert [(bps, (until_us - from_us) // HOUR_US) for from_us, until_us, bps in carried] == [
         (usual, 1),
