@@ -5,7 +5,7 @@ from controller.plan.keeping import CANNOT_BE_KEPT, fits, unkeepable
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
-from controller.state.lateness import Late, late_promises, overdue_promises
+from controller.state.lateness import Late, lacks_counted, late_promises, overdue_promises
 from controller.state.moment import Moment
 from controller.state.starting import STARTING_US, yet_to_call
 from topology.units import shown_time
@@ -79,7 +79,7 @@ class PromiseWatch:
             self._tell_late(name, overdue[name])
         over = {n: one for n, one in state.wished.ledger.announcements.items() if one.promised_us < now.calendar_us}
         told = self._overdue & over.keys() | anew
-        for name in sorted(arrived := {name for name in told if not over[name].awaited}):
+        for name in sorted(arrived := {name for name in told if not lacks_counted(state.value, over[name])}):
             state.events.publish("announcement.resumed", announcement=name)
         self._overdue = frozenset(told - arrived)
 

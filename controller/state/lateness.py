@@ -80,15 +80,22 @@ def _ways(state: SiteState, known: Announcement, flow: Flow) -> tuple[Path, ...]
 def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
     """Return the announcements whose promise is over while not all has arrived, by name: whoever is the cause of it.
 
-    Where not every byte was counted, because an agent was started again, it may have arrived: nothing is said of it.
+    Where not every byte was counted, because an agent was started again or none is there, it may have arrived: nothing
+    is said of it.
     """
     return {
         name: Late(known.promised_us, None, _lacks(state, known))
         for name, known in state.wished.ledger.announcements.items()
         if known.promised_us + TOLD_US < now.calendar_us
-        and known.finished_us is None
+        and lacks_counted(state, known)
         and not any(one.is_least for one in known.delivered)
     }
+
+
+def lacks_counted(state: SiteState, known: Announcement) -> bool:
+    """Return whether some host that counts what it sends, for it has an agent, has yet to deliver its part."""
+    awaited = known.awaited
+    return any(flow.name in awaited for flow in known.flows if flow.machine in state.reported.hosts)
 
 
 def _lacks(state: SiteState, known: Announcement) -> str:

@@ -12,7 +12,8 @@ from controller.promise_watch import PromiseWatch
 from controller.state.moment import STARTING_US
 from controller.tests.fakes import LEASE_MS, START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
-from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois, chile_illinois_2, described
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, Telemetry
 
@@ -208,6 +209,24 @@ def test_a_promise_that_was_kept_is_never_late(under_way):
     under_way.clock.now_us = image_of(under_way).promised_us + 3_000_000
     under_way.keeper.step()
     assert not told(under_way, "announcement.late")
+
+
+def test_of_a_host_without_an_agent_nobody_knows_that_its_promise_is_overdue():
+    said = section_of(chile_illinois())
+    said["sites"]["la-serena"]["hosts"]["base20"]["agent"] = False
+    site = site_of(described(said))
+    for name, senders in (("without", ("base20",)), ("image", ("base20", "base21"))):
+        site.announce(image(name, senders=senders))
+    site.converge()
+    site.clock.now_us = image_of(site).promised_us + 3_000_000
+    site.keeper.step()
+    assert (
+        [event["announcement"] for event in told(site, "announcement.late")] == [*site.reports.overdue()] == ["image"]
+    )
+    counted(site, "base21", image_of(site).sizes_bytes[1])
+    site.keeper.step()
+    assert told(site, "announcement.resumed") == [{"announcement": "image"}]
+    assert site.reports.overdue() == {}
 
 
 def test_what_was_told_as_overdue_is_told_once_when_all_of_it_has_arrived(under_way):
