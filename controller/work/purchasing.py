@@ -132,7 +132,7 @@ class Purchasing:
 
     def _note_carried(self, bought: Iterable[Purchase], steps: Iterable[Action]) -> None:
         """Note what each reservation is carried with, where what is bought is as it should be; under the lock."""
-        unsettled = [p.period for p in bought if p.state in _NO_USE]
+        unsettled = [p.period for p in bought if p.state is PurchaseState.ASKED]
         unsettled += [step.period for step in steps if not isinstance(step, Release)]
         self._carried = {
             r.reservation_id: noted

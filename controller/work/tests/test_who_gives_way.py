@@ -7,9 +7,11 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
+from controller.plan.purchases import PurchaseState
 from controller.providers.nsi import NsiProvider
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import A_END, settings
+from controller.providers.tests.fake_oscars import Faults
 from controller.providers.tests.test_contract import nsi_settings
 from controller.tests.fakes import START_US
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
@@ -51,11 +53,11 @@ def changed(site, name, **fields):
     site.use_cases.change(name, asked, site.reservation(name).version).saved.result()
 
 
-def two_of_a_gigabit(site):
+def two_of_a_gigabit(site, by_us=START_US + 30 * S):
     """The names of an older reservation and of a newer one, both bought."""
     older = site.promised(GIGABIT, START, END)
     newer = site.promised(GIGABIT, START, END)
-    site.pass_to(START_US + 30 * S)
+    site.pass_to(by_us)
     assert len(site.bought()) == 1
     return older, newer
 
@@ -109,3 +111,25 @@ def test_a_raise_has_what_another_leaves(nsi_site):
     changed(nsi_site, older, rate_bps=GIGABIT + GIGABIT // 2)
     nsi_site.pass_to(START_US + 60 * S)
     assert rates(nsi_site, older, newer) == [(COMMITTED, GIGABIT + GIGABIT // 2), (COMMITTED, GIGABIT // 2)]
+
+
+def test_what_was_given_back_at_that_time_does_not_keep_a_raise_from_being_put_back(nsi_site):
+    released = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.pass_to(START_US + 30 * S)
+    nsi_site.use_cases.release(released).saved.result()
+    nsi_site.pass_to(START_US + 60 * S)
+    older, newer = two_of_a_gigabit(nsi_site, START_US + 90 * S)
+    assert PurchaseState.DROPPED in {p.state for p in nsi_site.value.wished.purchases[CIRCUIT].values()}
+    changed(nsi_site, older, rate_bps=2 * GIGABIT)
+    nsi_site.pass_to(START_US + 120 * S)
+    assert rates(nsi_site, older, newer) == [(COMMITTED, GIGABIT)] * 2
+
+
+def test_a_raise_is_put_back_while_the_provider_answers_nobody_for_a_time(nsi_site, nsi):
+    older, newer = two_of_a_gigabit(nsi_site)
+    nsi.faults = Faults(status=503)
+    changed(nsi_site, older, rate_bps=2 * GIGABIT)
+    nsi_site.pass_to(START_US + 120 * S)
+    nsi.faults = Faults()
+    nsi_site.pass_to(START_US + 240 * S)
+    assert rates(nsi_site, older, newer) == [(COMMITTED, GIGABIT)] * 2
