@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,16 +23,20 @@ METER_STEP_BPS = 1000  # a meter counts whole kbit/s
 
 def redundant(network: Network) -> frozenset[str]:
     """Return the circuits whose two ends are joined without them too."""
-    found = set()
-    for circuit in network.circuits:
-        rest = nx.DiGraph(
-            (t, h)
-            for t, h, link in network.links()
-            if circuit.name not in {link.circuit, t, h} and not network.leads_through(t, h, circuit.a_end)
-        )
-        if {circuit.a_end, circuit.z_end} <= rest.nodes and nx.has_path(rest, circuit.a_end, circuit.z_end):
-            found.add(circuit.name)
-    return frozenset(found)
+    return frozenset(one.name for one in network.circuits if has_way_round(network, one.name, frozenset({one.name})))
+
+
+@lru_cache(maxsize=1_000)  # as for controller.plan.paths.candidates
+def has_way_round(network: Network, name: str, down: frozenset[str]) -> bool:
+    """Return whether the two ends of a circuit are joined without those that are down."""
+    (circuit,) = (one for one in network.circuits if one.name == name)
+    rest = nx.DiGraph(
+        (t, h)
+        for t, h, link in network.links()
+        if down.isdisjoint((link.circuit, t, h)) and not network.leads_through(t, h, circuit.a_end)
+    )
+    ends = circuit.a_end, circuit.z_end
+    return rest.nodes >= {*ends} and nx.has_path(rest, *ends)
 
 
 def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset[str]) -> PlanInput:

@@ -25,7 +25,7 @@ class LineEvent(StrEnum):
 
     CUT = "cut"  # the port at one of its ends is dead
     JOIN = "join"  # the ports at both ends are live
-    PROVE = "prove"  # it has been up for long enough
+    PROVE = "prove"  # it has been up for long enough, or is all there is
 
 
 LINE_NEXT: dict[LineState, dict[LineEvent, LineState]] = {
@@ -42,6 +42,8 @@ LINE_NEXT: dict[LineState, dict[LineEvent, LineState]] = {
 @dataclass(frozen=True, slots=True)
 class Lines:
     """What is known of the lines. One that flaps would move flows with each beat: one that returns must prove itself.
+
+    Unless it is all there is: then it is :meth:`trusted` at once, for flows have nowhere else to be.
 
     Attributes:
         return_after_us: how long a line must have been up again before it is used.
@@ -82,6 +84,15 @@ class Lines:
         """Return the circuits that are not to be used."""
         return frozenset(c for c in self.dead_ports if self.state(c, now_us) is not LineState.UP)
 
+    def returning(self, now_us: int) -> tuple[str, ...]:
+        """Return the circuits that have yet to prove themselves, in the order in which they will have."""
+        found = [(self.trusted_us[c], c) for c in self.dead_ports if self.state(c, now_us) is LineState.RETURNING]
+        return tuple(circuit for _, circuit in sorted(found))
+
+    def trusted(self, circuit: str, now_us: int) -> "Lines":
+        """Return them with one that returns used from now on."""
+        return replace(self, trusted_us={**self.trusted_us, circuit: now_us})
+
     def noted(self, now_us: int) -> tuple["Lines", tuple[tuple[str, LineState], ...]]:
         """Return them, and the circuits that are down since the last call, and those that may be used again."""
         down, before = self.down(now_us), self.last_down
@@ -91,5 +102,4 @@ class Lines:
 
     def due_us(self, now_us: int) -> int | None:
         """Return when the next line will have proved itself; None if none is about to."""
-        returning = (self.trusted_us[c] for c in self.dead_ports if self.state(c, now_us) is LineState.RETURNING)
-        return min(returning, default=None)
+        return next((self.trusted_us[circuit] for circuit in self.returning(now_us)), None)

@@ -7,11 +7,12 @@ from operator import attrgetter, is_
 
 from controller.plan.clock import Instant
 from controller.plan.deliveries import total_bytes
-from controller.plan.failover import crossed, without
+from controller.plan.failover import crossed, has_way_round, without
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.held import StorePromise, Where, held
 from controller.plan.keys import FlowId, flow_id
+from controller.plan.lines import Lines
 from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
@@ -87,6 +88,21 @@ def circuits_down(site: Site, wished: Wished, reported: Reported, now: Instant) 
     """
     closed = wished.ledger.closed(now.calendar_us)
     return site.redundant & (reported.lines.down(now.elapsed_us) | closed)
+
+
+def lines_used(site: Site, wished: Wished, reported: Reported, now: Instant) -> Lines:
+    """Return the lines, where those that return and to whose ends nothing else leads are used at once.
+
+    The first to return is looked at first, so that the next one has a way round it. Flows of a circuit that never has
+    one were not taken away, so it is left to prove itself.
+    """
+    lines, closed = reported.lines, wished.ledger.closed(now.calendar_us)
+    for circuit in lines.returning(now.elapsed_us):
+        idle = frozenset(name for name in wished.purchases if not wished.bought_bps(name, now.calendar_us))
+        unused = lines.down(now.elapsed_us) | closed | idle
+        if circuit in site.redundant - closed and not has_way_round(site.network, circuit, unused):
+            lines = lines.trusted(circuit, now.elapsed_us)
+    return lines
 
 
 def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, now: Instant) -> Basis:

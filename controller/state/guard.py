@@ -143,7 +143,7 @@ class GuardedState:
         What is promised from now on goes round them, and round circuits that are to carry nothing.
         """
         before = self.desired
-        self._value, news = with_lines_noted(self.value, self.elapsed_us())
+        self._value, news = with_lines_noted(self.site, self.value, self.now())
         self.wished.ledger.down = circuits_down(self.site, self.wished, self.reported, self.now())
         for circuit, line in news:
             level = "info" if line is LineState.UP else "error"

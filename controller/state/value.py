@@ -9,7 +9,16 @@ from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
 from controller.plan.reservations import MAX_TIME_US
 from controller.site import Site
-from controller.state.desired import Desired, absent_from_us, basis, circuits_down, demand_now, desired_plan, plan_input
+from controller.state.desired import (
+    Desired,
+    absent_from_us,
+    basis,
+    circuits_down,
+    demand_now,
+    desired_plan,
+    lines_used,
+    plan_input,
+)
 from controller.state.installed import Installed
 from controller.state.reported import Hosts, HostState, Reported
 from controller.state.wished import Wished
@@ -110,12 +119,13 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     return replanned(site, replace(after, reported=replace(watched, demands=watched.demands + 1)), now)
 
 
-def with_lines_noted(state: SiteState, elapsed_us: int) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
+def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
     """Return it after lines that have died since the last call were acted on; and those, and lines used again."""
-    lines, news = state.reported.lines.noted(elapsed_us)
-    desired = state.desired
+    elapsed_us = now.elapsed_us
+    lines, news = lines_used(site, state.wished, state.reported, now).noted(elapsed_us)
+    desired, only_died = state.desired, all(line is LineState.DOWN for _, line in news)
     for circuit, line in news:
-        if line is LineState.DOWN and circuit in desired.prepared:
+        if only_died and line is LineState.DOWN and circuit in desired.prepared:
             # its own workings were not kept, and any other plan's do
             ready = replace(desired.prepared[circuit], epoch=desired.next_epoch, workings=desired.plan.workings)
             rest = {name: plan for name, plan in desired.prepared.items() if name != circuit}

@@ -188,3 +188,64 @@ def test_no_layer_lets_through_more_than_the_next_while_a_circuit_dies_and_retur
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     assert [name for name, _ in names(site, seen)] == ["circuit.down", "circuit.up"]
+
+
+def says(site, *said):
+    """Let ports say that they are live, or not: (port, live); the site comes to rest after each."""
+    for port, is_live in said:
+        site.port_said(*port, is_live=is_live)
+        site.converge()
+
+
+def test_with_both_dead_the_first_that_is_back_is_used_at_once(site):
+    says(site, (NORTH_AT_LS1, False), (SOUTH_AT_LS1, False))
+    assert ways(site) == {}
+    seen = site.state.events.last
+    says(site, (SOUTH_AT_LS1, True))
+    assert ways(site) == {"base22": "south", "base23": "south"}
+    assert site.reports.view().lines["south"] == "up"
+    assert names(site, seen) == [("circuit.up", {"circuit": "south"})]
+
+
+def test_the_second_that_is_back_has_to_prove_itself_while_the_first_is_there(site):
+    says(site, (NORTH_AT_LS1, False), (SOUTH_AT_LS1, False), (SOUTH_AT_LS1, True), (NORTH_AT_LS1, True))
+    assert ways(site) == {"base22": "south", "base23": "south"}
+    site.clock.now_us += RETURN_AFTER_US
+    site.converge()
+    assert ways(site) == {"base22": "north", "base23": "north"}
+
+
+def test_one_that_has_yet_to_prove_itself_is_used_at_once_when_the_other_one_dies(site):
+    says(site, (NORTH_AT_LS1, False), (NORTH_AT_LS1, True))
+    assert ways(site) == {"base22": "south", "base23": "south"}
+    seen = site.state.events.last
+    site.hosts.sent.clear()
+    says(site, (SOUTH_AT_LS1, False))
+    assert ways(site) == {"base22": "north", "base23": "north"}
+    assert names(site, seen) == [("circuit.down", {"circuit": "south"}), ("circuit.up", {"circuit": "north"})]
+    assert all(told.entries for host, told in site.hosts.sent if host == "base23")  # it is not told to stop between
+
+
+def test_flows_leave_a_circuit_that_is_back_alone_and_flaps_only_when_it_is_dead(site):
+    says(site, (NORTH_AT_LS1, False), (SOUTH_AT_LS1, False))
+    seen = []
+    for port, is_live in ((NORTH_AT_LS1, True), (NORTH_AT_LS1, False), (NORTH_AT_LS1, True), (SOUTH_AT_LS1, True)):
+        says(site, (port, is_live))
+        assert not violations(site.reports.view().layers)
+        seen.append(set(ways(site).values()))
+    assert seen == [{"north"}, set(), {"north"}, {"north"}]
+    seen.clear()
+    for is_live in (False, True, False, True):  # the other one takes over and stays
+        says(site, (NORTH_AT_LS1, is_live))
+        seen.append(set(ways(site).values()))
+    assert seen == [{"south"}] * 4
+
+
+def test_a_circuit_without_another_beside_it_proves_itself_for_its_flows_never_left_it():
+    site = FakeSite(chile_illinois(), return_after_us=RETURN_AFTER_US)
+    site.attach_all()
+    site.converge()
+    before, seen = site.value.desired.plan, site.state.events.last
+    says(site, *(((1, 9), is_live) for is_live in (False, True, False, True)))
+    assert site.value.desired.plan == before
+    assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]

@@ -264,7 +264,7 @@ class VirtualSite:
     def _replan(self) -> None:
         state, now = self.state, self._instant
         if state.reported.lines.dead_ports:
-            state, _ = with_lines_noted(state, now.elapsed_us)
+            state, _ = with_lines_noted(self.site, state, now)
         state.wished.ledger.down = circuits_down(self.site, state.wished, state.reported, now)
         desired = state.desired
         plan = self._planned(self._demand(state), desired.next_epoch)

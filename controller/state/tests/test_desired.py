@@ -132,11 +132,11 @@ def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
     lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
     died = replace(state, reported=replace(state.reported, lines=lines))
     assert must_replan(SITE, died, NOW)
-    noted, news = with_lines_noted(died, NOW.elapsed_us)
+    noted, news = with_lines_noted(SITE, died, NOW)
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
     assert noted.desired.plan == replace(ready, epoch=state.desired.next_epoch)
     assert noted.desired.prepared == {}
-    assert with_lines_noted(noted, NOW.elapsed_us) == (noted, ())
+    assert with_lines_noted(SITE, noted, NOW) == (noted, ())
 
 
 def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
