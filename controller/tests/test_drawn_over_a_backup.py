@@ -18,9 +18,9 @@ POOL_BPS = 400_000_000
 ONE = image(senders=("base20",), size_bytes=1_000_000_000)
 
 
-def reserve(site, name, rate_bps, constraints, flow_class=FlowClass.URGENT, ends=("la-serena", "champaign")):
-    """Reserve from now on."""
-    asked = Request(*ends, flow_class, rate_bps, START_US + S, START_US + 3600 * S, constraints)
+def reserve(site, name, rate_bps, constraints, flow_class=FlowClass.URGENT, start_us=START_US + S):
+    """Reserve between the sites."""
+    asked = Request("la-serena", "champaign", flow_class, rate_bps, start_us, START_US + 3600 * S, constraints)
     site.use_cases.hold(lambda _: asked, lambda now_us: Created(name, now_us)).saved.result()
     site.use_cases.commit(name).saved.result()
 
@@ -147,3 +147,17 @@ def test_with_both_dead_an_announcement_is_refused_and_told_that_nothing_goes_th
     assert isinstance(no, Refused)
     why = "nothing goes by north, south now, and no other way leads from base20 to arch"
     assert (no.reason, str(no)) == (Reason.CAPACITY_UNAVAILABLE, why)
+
+
+def test_what_draws_on_it_goes_by_the_backup_while_its_first_circuit_is_bought_and_not_up_yet():
+    site = FakeSite(TWO, (), lead_us={"north": 150 * S})
+    site.attach_all()
+    reserve(site, "pool", POOL_BPS, Constraints(backup=True, include=("north",)), start_us=START_US + 151 * S)
+    site.clock.now_us += 151 * S
+    for _ in range(2):
+        site.converge()
+    known = site.reservation("pool")
+    assert [path[1] for path in known.paths] == ["north", "south"]
+    assert site.announce(ONE).pool == "pool"
+    sends(site, "base20")
+    assert planned(site) == {"base20": ("south", 400)}
