@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from pytest_timeout import Settings
 
 from mininet_tests.testing.precedence import precedence
 
@@ -35,6 +36,33 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     with precedence():
         return (yield)
+
+
+TIMEOUT = pytest.StashKey[Settings]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> None:
+    """Keep what a test is given, for its other runs."""
+    item.stash[TIMEOUT] = settings
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give a run that is made again its timeout: pytest-timeout sets one for all runs, and ends it at a failure."""
+    _set_timer_anew(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Give what is torn down after a failure its timeout: what has hung once may hang again when it is ended."""
+    _set_timer_anew(node)
+
+
+def _set_timer_anew(item: pytest.Item | pytest.Collector) -> None:
+    if TIMEOUT in item.stash:
+        item.ihook.pytest_timeout_cancel_timer(item=item)
+        item.ihook.pytest_timeout_set_timer(item=item, settings=item.stash[TIMEOUT])
 
 
 @pytest.fixture(autouse=True)
