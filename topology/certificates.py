@@ -104,6 +104,15 @@ class Pems:
     revoked: bytes | None = None
 
 
+def ending_days(end_s: float, now_s: float) -> int | None:
+    """Return how many whole days a certificate has left that is to be spoken of; below 0 once it has expired.
+
+    None is for one that has more, and for one whose end is not known, which is 0.
+    """
+    days = int(end_s - now_s) // 86_400
+    return days if end_s and days < ENDING_DAYS else None
+
+
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
     """Return the certificates of a file, in its order.
 

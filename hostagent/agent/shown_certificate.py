@@ -7,7 +7,7 @@ from hostagent.agent.stream import ControllerStream
 from hostagent.errors import AttachmentRefused
 from hostagent.log import log
 from hostagent.settings import AgentSettings
-from topology.certificates import ENDING_AGAIN_S, ENDING_DAYS
+from topology.certificates import ENDING_AGAIN_S, ending_days
 
 LOOK_S = 60.0
 RENEWED = "our certificate was renewed: the next stream shows it"
@@ -54,8 +54,7 @@ class ShownCertificate:
             self._stream.cancel(RENEWED)
 
     def _say_ending(self, whose: str) -> None:
-        days_left = int(self._stream.ends_s[whose] - time.time()) // 86_400
-        if days_left < ENDING_DAYS:
+        if (days_left := ending_days(self._stream.ends_s[whose], time.time())) is not None:
             log.warning(
                 "agent.certificate_ending", whose=whose, controller=self._stream.controller, days_left=days_left
             )

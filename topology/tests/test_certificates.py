@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from topology.certificates import Kind, Pems, certificate_faults, certificates_in
+from topology.certificates import ENDING_DAYS, Kind, Pems, certificate_faults, certificates_in, ending_days
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
@@ -75,3 +75,14 @@ def test_a_file_has_its_certificates_in_order_whatever_is_between_them():
     assert [each.subject for each in found] == [name("one"), name("two")]
     with pytest.raises(ValueError, match="no certificate"):
         certificates_in(pem(key))
+
+
+@pytest.mark.parametrize(
+    ("left_s", "days"), [(ENDING_DAYS * 86_400, None), (ENDING_DAYS * 86_400 - 1, 29), (86_399, 0), (-1, -1)]
+)
+def test_a_certificate_is_spoken_of_from_thirty_days_before_its_end_with_its_whole_days(left_s, days):
+    assert ending_days(1_790_000_000 + left_s, 1_790_000_000) == days
+
+
+def test_a_certificate_whose_end_is_not_known_is_not_spoken_of():
+    assert ending_days(0, 1_790_000_000) is None

@@ -11,10 +11,9 @@ from controller.state.health import Trouble, TroubleKind
 from controller.state.lateness import Late
 from controller.state.receivers import said_of, slow_now
 from controller.view import View
-from topology.certificates import ENDING_DAYS
+from topology.certificates import ending_days
 from topology.units import shown_time
 
-DAY_S = 86_400
 BEHIND_US = 5_000_000  # as /healthz: older than that, what who stands by knows is no longer of now
 UNSAVED_US = 2_000_000  # for longer than that, the database does not answer
 PASSING_US = 2_000_000  # a plan takes a moment to be in force; what is over before needs nobody
@@ -240,21 +239,17 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     for host in view.hosts.values():
         yield from (Concern("receiver", one.host, said_of(one)) for one in slow_now(host))
     for name, end_s in around.ends_s.items():
-        if end_s and (days := _days_left(end_s, now_us)) < ENDING_DAYS:
-            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {days} days")
+        if (days := ending_days(end_s, now_us / 1e6)) is not None:
+            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(0, days)} days")
     yield from _own(around, now_us)
 
 
 def _own(around: Around, now_us: int) -> Iterator[Concern]:
     """Yield the certificates of ours that are about to end."""
     for one in around.own:
-        if (days := _days_left(one.end_s, now_us)) < ENDING_DAYS:
-            yield Concern(one.whose, one.name, f"the certificate of the {one.whose}, {one.name}, ends in {days} days")
-
-
-def _days_left(end_s: float, now_us: int) -> int:
-    """Return how many whole days are left until a moment; 0 if it is over."""
-    return max(0, int(end_s - now_us / 1e6) // DAY_S)
+        if (days := ending_days(one.end_s, now_us / 1e6)) is not None:
+            what = f"the certificate of the {one.whose}, {one.name}, ends in {max(0, days)} days"
+            yield Concern(one.whose, one.name, what)
 
 
 def _late(around: Around, said: Collection[str]) -> Iterator[Concern]:

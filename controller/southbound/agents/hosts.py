@@ -27,7 +27,7 @@ from controller.southbound.agents.listening import listening
 from controller.southbound.agents.slices import in_slices
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.addresses import shown_peer
-from topology.certificates import ENDING_AGAIN_S, ENDING_DAYS
+from topology.certificates import ENDING_AGAIN_S, ending_days
 from topology.protocol import (
     SAID_AGAIN_S,
     SILENT_S,
@@ -384,6 +384,5 @@ def _failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 def _note_ending(session: _Session) -> None:
     """Say that the certificate that an agent has shown ends soon, if it does."""
-    days_left = int(session.connection.ends_s - time.time()) // 86_400
-    if session.connection.ends_s and days_left < ENDING_DAYS:
+    if (days_left := ending_days(session.connection.ends_s, time.time())) is not None:
         log.warning("host.certificate_ending", host=session.host, days_left=days_left)
