@@ -149,20 +149,13 @@ class SwitchAudit:
 
     def _queues(self, writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[Part, ...]:
         """Return what the database has of some ports, and the kernel; nothing further once the database is silent."""
-        rows: dict[str, Part] = {}
+        rows, failed = dict[str, Part](), partial(self._failed, writer)
         for name, wanted in ports.items():
-            rows[name] = self._asked(writer, partial(self._rows, writer, name, wanted))
+            rows[name] = _guarded(partial(self._rows, writer, name, wanted), failed)
             if rows[name].fault is not None:
                 return tuple(rows.values())
         ours = {name: ports[name] for name, row in rows.items() if _is_usable(row)}
-        return *rows.values(), self._asked(writer, partial(self._kernel, writer, ours))
-
-    def _asked(self, writer: QueueWriter, look: Callable[[], Part]) -> Part:
-        """Return a part for which a database is asked."""
-        try:
-            return look()
-        except (SouthboundError, OSError) as error:
-            return self._failed(writer, error)
+        return *rows.values(), _guarded(partial(self._kernel, writer, ours), failed)
 
     def _failed(self, writer: QueueWriter, error: Exception, seen: Compared = NOTHING_SEEN) -> Part:
         """Return a part that a database has not done; one that does not answer has a fault."""
@@ -207,12 +200,17 @@ class SwitchAudit:
         return Part(_settled(seen, still, kept), 1 + 2 * len(bare))
 
 
-def _guarded(look: Callable[[], Part]) -> Part:
-    """Return a part of an audit; one that cannot be looked at is an error, and nothing is known of it."""
+def _unseen(error: Exception) -> Part:
+    """Return a part that cannot be looked at: an error, and nothing is known of it."""
+    return Part(NOTHING_SEEN, error=str(error))
+
+
+def _guarded(look: Callable[[], Part], failed: Callable[[Exception], Part] = _unseen) -> Part:
+    """Return a part of an audit, or what its failure is."""
     try:
         return look()
     except (SouthboundError, OSError) as error:
-        return Part(Compared(), error=str(error))
+        return failed(error)
 
 
 def _is_usable(row: Part) -> bool:
