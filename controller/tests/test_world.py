@@ -39,6 +39,10 @@ class SiteMachine(RuleBasedStateMachine):
         """Any host."""
         return data.draw(st.sampled_from(sorted(self.world.hosts)))
 
+    def circuit(self, data):
+        """Any circuit."""
+        return data.draw(st.sampled_from([one.name for one in self.network.circuits]))
+
     @rule(data=st.data(), cut=st.sampled_from([{}, {}, {0: 10**8}, {0: 0}]))
     def wants_something_else(self, data, cut):
         """Another plan is wanted, in the middle of whatever is under way."""
@@ -58,6 +62,23 @@ class SiteMachine(RuleBasedStateMachine):
         ports = [Hop(tail, head) for tail, head, _ in self.network.circuit_links]
         place = data.draw(st.sampled_from([*names, *map(database_of, names), *ports]))
         (self.world.broken.discard if is_whole else self.world.broken.add)(place)
+
+    @rule(data=st.data(), is_live=st.booleans(), is_prepared=st.booleans())
+    def a_line_dies_or_is_there_again(self, data, is_live, is_prepared):
+        """A circuit's line; its death may be prepared."""
+        if is_prepared:
+            self.world.clock_looks()
+        self.world.line(self.circuit(data), is_live=is_live)
+
+    @rule(data=st.data(), is_over=st.booleans())
+    def a_circuit_is_worked_on_or_that_is_over(self, data, is_over):
+        """It is to carry nothing."""
+        self.world.works_on(self.circuit(data), is_over=is_over)
+
+    @rule()
+    def the_clock_looks(self):
+        """The plan follows what has changed by itself, such as a line that has proved itself."""
+        self.world.clock_looks()
 
     @rule()
     def faults_are_tried_again(self):

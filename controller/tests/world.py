@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from controller.database.terms import TERM_STEP
 from controller.plan.faults import Closed, PlaceFault
 from controller.plan.invariant import Layers, violations
+from controller.plan.paths import way_round
 from controller.plan.plan import Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.transitions import within
@@ -27,11 +28,14 @@ from controller.tests.ground import Ground
 from controller.work.convergence import Convergence
 from controller.work.kept import KeptLooks, untold
 from controller.work.mending import Mending
-from topology.network import Hop, Network
+from controller.work.timekeeper import prepare
+from topology.network import Hop, Network, hops
 from topology.protocol import Allocations, Applied, Demand, Hello
 
 LEASE_MS = 3_000
 LEASE_US = LEASE_MS * 1000
+FOREVER_US = 2**62
+AN_END = (1, 1)  # of a circuit; one end's word is enough
 START_TAKES_US = 100_000  # epochs begin with the time, so that none is given twice
 
 
@@ -70,6 +74,8 @@ class World(Ground):
         self.term = 0
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[Hop, int] = {}
+        self.cut: set[str] = set()  # circuits whose line is dead
+        self.worked_on: set[str] = set()  # circuits that are to carry nothing
         self.site = Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0)
         self.inherited_until_us = 0
         self.inherited_bps: dict[Hop, int] = {}  # all that hosts may send, by the ways they were told
@@ -85,7 +91,12 @@ class World(Ground):
         self.term += TERM_STEP
         self.state = GuardedState(self.site, self.clock.instant, self.term)
         ledger = self.value.wished.ledger
+        self._scheduled = ledger.demand
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
+        for circuit in self.worked_on:
+            self._set_rate(circuit, 0)
+        for circuit in self.cut:
+            self._says(circuit, is_live=False)
         self.reports = Reports(self.state)
         self.convergence = Convergence(self.state, self, self, threading.Lock())
         self.kept, self.kept_layers = KeptLooks(), UNKNOWN
@@ -108,16 +119,49 @@ class World(Ground):
         """The state as it is now."""
         return value_of(self.state)
 
-    def _demand(self, _standing, _now_us, _flow_of):
-        from controller.plan.plan import PlanInput
-
-        return PlanInput(self.flows, self.capacity_bps)
+    def _demand(self, standing, now_us, flow_of, path_of):
+        scheduled = self._scheduled(standing, now_us, flow_of, path_of)
+        return replace(scheduled, flows=self.flows, capacity_bps=scheduled.capacity_bps | self.capacity_bps)
 
     def wants(self, flows: tuple[Flow, ...], capacity_bps: dict[Hop, int]) -> None:
         """Make another plan the wanted one."""
         self.flows, self.capacity_bps = flows, capacity_bps
         with self.state.changed:
             self.state.demand_changed()
+
+    # What happens to circuits.
+
+    def line(self, circuit: str, *, is_live: bool) -> None:
+        """Let a circuit's line die, or be there again; its switch says so."""
+        (self.cut.discard if is_live else self.cut.add)(circuit)
+        self._says(circuit, is_live=is_live)
+
+    def _says(self, circuit: str, *, is_live: bool) -> None:
+        with self.state.changed:
+            reported = self.state.reported
+            lines = reported.lines.said(circuit, AN_END, self.state.elapsed_us(), is_live=is_live)
+            self.state.put(reported=replace(reported, lines=lines))
+            self.state.note_lines()
+
+    def works_on(self, circuit: str, *, is_over: bool) -> None:
+        """Let a circuit carry nothing from now on, or what it carries by itself."""
+        (self.worked_on.discard if is_over else self.worked_on.add)(circuit)
+        self._set_rate(circuit, None if is_over else 0)
+        with self.state.changed:
+            self.state.demand_changed()
+
+    def _set_rate(self, circuit: str, rate_bps: int | None) -> None:
+        links = [(Hop(tail, head), link) for tail, head, link in self.site.network.circuit_links]
+        for hop, link in links:
+            if link.circuit == circuit:
+                bps = link.rate_bps if rate_bps is None else rate_bps
+                self.value.wished.ledger.set_schedule(hop, [(self.clock.now_us, FOREVER_US, bps)])
+
+    def clock_looks(self) -> None:
+        """The clock's thread sees what has changed by itself, and prepares for deaths."""
+        with self.state.changed:
+            self.state.replan()
+        prepare(self.state)
 
     # The layers below, as the convergence knows them.
 
@@ -306,11 +350,22 @@ class World(Ground):
         value, desired = self.value, self.value.desired.plan
         demand = demand_now(self.site, value.wished, value.reported, self.clock.instant())
         assert desired == desired_plan(self.site, value.installed, desired.epoch, demand), "it is worked out otherwise"
+        self._check_ways(desired)
         assert self.value.installed.meters == desired
         assert self.is_as_planned(desired)
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
         assert not self.value.installed.faults
+
+    def _check_ways(self, plan: Plan) -> None:
+        """Fail if a flow goes by a circuit that is down, or has no part though there is a way round that."""
+        network, down = self.site.network, self.site.redundant & (self.cut | self.worked_on)
+        assert all(down.isdisjoint(network.circuits_along(e.flow.path)) for e in plan.entries)
+        moved = [f for f in self.flows if not down.isdisjoint(network.circuits_along(f.path))]
+        ways = {f.name: way_round(network, f.host, f.target, down) for f in moved}
+        empty = {hop for hop, bps in self.capacity_bps.items() if not bps}
+        led = {name for name, way in ways.items() if way is not None and empty.isdisjoint(hops(way))}
+        assert led <= {e.flow.name for e in plan.entries}
 
 
 def database_of(switch: str) -> str:
