@@ -63,7 +63,7 @@ class DatabaseFollower:
         return self._answered(lambda: self._session.ask(question))
 
     def load(self) -> SavedRows:
-        """Return what the leader has written.
+        """Return what the leader has written; nothing, while it is of an older Headway.
 
         Raises:
             DatabaseFailed: it cannot be read.
@@ -74,9 +74,17 @@ class DatabaseFollower:
             raise DatabaseFailed(self._session.shown, why_of(error)) from error
 
     def _load(self) -> SavedRows:
-        if not self._session.is_made:
-            self._connect()
-        return self._session.read() if self._session.is_made else SavedRows((), {}, ())
+        if not self._is_ours:
+            self._connect()  # somebody may have made it, or brought it up to date
+        return self._session.read() if self._is_ours else SavedRows((), {}, ())
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether there is something that we can read; what an older Headway has written is brought up to date first.
+
+        That is for who leads next: a pair is upgraded in turn.
+        """
+        return self._session.is_made and not self._session.is_older
 
     def _answered(self, ask: Callable[[], T]) -> T:
         """Return an answer, by a new connection if the old one is broken."""

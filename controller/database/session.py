@@ -67,6 +67,7 @@ class DatabaseSession:
         self.shown = self._backend.shown
         self._connection: Connection | None = None
         self.is_made = False  # whether there was a schema when it was opened to read
+        self.is_older = False  # whether that was one of an older Headway, of which we read nothing
         self.term = 0  # under which we lead; 0 before we do
         self._claimed = 0  # the term of the leader's row, if we lead a pair; every transaction is fenced by it then
         self.saves = 0  # how many transactions leaders of a pair have written
@@ -83,8 +84,9 @@ class DatabaseSession:
         self._connection = self._backend.snapshot()
         with self._connection.begin():
             found = revision(self._connection)
-        self.is_made = found is not None
-        return found == known_schemas()[0]
+        newest, known = known_schemas()
+        self.is_made, self.is_older = found is not None, found in known - {newest}
+        return found == newest
 
     def warm(self, *, is_made: bool, is_newest: bool) -> None:
         """Have a session ready for :meth:`open`, and every question and save that follows prepared there."""

@@ -97,7 +97,7 @@ class Pair:
         if seen.saves not in {self._seen, self._read}:
             saves = self._saves.follow()
             self._seen, self._read = seen.saves, -1 if seen.saves is None else saves
-        if seen.saves is not None:
+        if seen.saves is not None and self._read >= seen.saves:  # less: a leader of an older Headway writes
             self._current_us = at_us
 
     def lead(self, followers: tuple[Follower, ...], greet: Callable[[], None]) -> None:
