@@ -49,7 +49,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give a run that is made again its timeout: pytest-timeout sets one for all runs, and ends it at a failure."""
+    """Give a run that is made again all of its timeout: pytest-timeout sets one for all, and ends it at a failure."""
     _set_timer_anew(item)
 
 
