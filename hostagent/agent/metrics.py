@@ -1,10 +1,12 @@
 """The agent's status for Prometheus. A scrape reads nothing from the kernel: it gets what was seen last."""
 
+import socket
 from collections.abc import Callable, Iterator
-from ipaddress import ip_address
+from socketserver import ThreadingMixIn
 from threading import Thread
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hostagent.agent.status import AgentStatus, EntryStatus
@@ -72,16 +74,38 @@ def _labels(entry: EntryStatus) -> list[str]:
     return [entry.name, entry.flow_class, entry.dest]
 
 
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each scrape."""
+
+    daemon_threads = True
+
+
+class _Handler(WSGIRequestHandler):
+    """One that does not log each scrape."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 def metrics_server(address: str, current: Callable[[], AgentStatus]) -> tuple[Thread, Callable[[], None]]:
     """Serve ``/metrics`` on ``host:port`` from now on; return the thread that does, and what ends it.
+
+    The library's own server cannot be ended before its version 0.20, and Debian 12 has 0.16.
 
     Raises:
         OSError: the port is taken, or the address is not ours.
     """
     host, _, port = address.rpartition(":")
+    family, *_, found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
     registry = CollectorRegistry()
     registry.register(StatusCollector(current))
-    server, thread = start_http_server(int(port), _bare(host), registry)
+
+    class Served(_Server):
+        address_family = family
+
+    server = make_server(str(found[0]), int(port), make_wsgi_app(registry), Served, _Handler)
+    thread = Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
 
     def end() -> None:
         server.shutdown()
@@ -89,11 +113,3 @@ def metrics_server(address: str, current: Callable[[], AgentStatus]) -> tuple[Th
         thread.join()
 
     return thread, end
-
-
-def _bare(host: str) -> str:
-    """Return an address without the brackets that tell IPv6 from its port; a name as it is."""
-    try:
-        return str(ip_address(host.strip("[]")))
-    except ValueError:
-        return host
