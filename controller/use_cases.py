@@ -274,9 +274,14 @@ class UseCases:
     # Whether what is promised is carried.
 
     def obstacles(self, promises: Sequence[Reservation | Announcement]) -> tuple[tuple[str, ...] | None, ...]:
-        """Return of each promise why it cannot be carried at this moment; None of one whose time it is not."""
+        """Return of each promise why it cannot be carried at this moment; None of one whose time it is not.
+
+        None of any while another leads: only who leads knows what switches have been told.
+        """
         state = self._state
         with state.changed:
+            if state.value.stands_by:
+                return (None,) * len(promises)
             moment = Moment(state.site, state.value, state.now())
             return tuple(
                 reservation_obstacles(moment, known)

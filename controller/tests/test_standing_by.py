@@ -80,3 +80,11 @@ def test_one_that_is_not_sure_that_it_leads_changes_nothing():
     sure = True
     assert converging.step()
     assert (site.switches.log, site.hosts.sent) != before
+
+
+def test_who_stands_by_says_of_no_promise_whether_it_is_carried():
+    site = ready_site()
+    promised = site.announce(image())
+    assert site.use_cases.obstacles([promised]) == ((),)
+    site.state._value = replace(site.state._value, stands_by=True)
+    assert site.use_cases.obstacles([promised]) == (None,)

@@ -30,6 +30,8 @@ MOST_EVENTS = 200
 LATEST_STEPS = 40
 MOST_CHANGES = 100  # of one reservation
 
+_CARRIED = {True: "yes, by every layer", False: "no", None: "its time is not now, or another controller leads"}
+
 
 class Details:
     """Makes the pages."""
@@ -56,7 +58,7 @@ class Details:
         facts = [
             ("State", out["state"]),
             ("Why", out["reason"] or "; ".join(out["reasons"]) or "-"),
-            ("Carried", {True: "yes, by every layer", False: "no", None: "its time is not now"}[out["carried"]]),
+            ("Carried", _CARRIED[out["carried"]]),
             ("Rate", f"{shown_rate(out['rate_bps'])} on the wire, {shown_rate(out['payload_bps'])} of payload"),
             ("Class", out["class"]),
             ("From", out["from"]),

@@ -54,7 +54,10 @@ _Ends = TypedDict(
 
 Carried = Annotated[
     bool | None,
-    Field(description="Whether switches, queues and hosts are able to carry it at this moment; null if it is not due."),
+    Field(
+        description="Whether switches, queues and hosts are able to carry it at this moment; null if it is not due, "
+        "and from a controller that stands by."
+    ),
 ]
 Owned = Annotated[
     str | None,
