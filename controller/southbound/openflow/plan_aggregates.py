@@ -91,12 +91,12 @@ def plan_aggregates(network: Network, plan: Plan, policy: Policy, before: PlanAg
         touched[_pair(entry)].append(entry)
     pairs, between = dict(before.pairs), dict(before.between)
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
+    ppm = answers_ppm(network.framing)
     for pair, members in touched.items():
         pairs[pair] = ordered = plan.in_order(members)
-        old, had = between.pop(pair, NO_AGGREGATES), before.pairs.get(pair, ())
-        ways = old if _has_same_flows(had, ordered) else _between(ordered, policy)
-        new = _needing(ways, ordered, network, policy)
-        for key, way in old.items():
+        old, is_same = between.pop(pair, NO_AGGREGATES), _has_same_flows(before.pairs.get(pair, ()), ordered)
+        new = _needing(old if is_same else _between(ordered, policy), ordered, network, policy, ppm)
+        for key, way in () if is_same else old.items():
             if (now := new.get(key)) is None or now[:2] != way[:2]:
                 begun.of(way).pop(key)
                 for node in way.path[2:-2]:
@@ -174,24 +174,21 @@ def _between(entries: Sequence[Entry], policy: Policy) -> AggregateWays:
     return {key: way for key, way in ways.items() if len(way.path) > 3}
 
 
-def _needing(ways: AggregateWays, entries: Sequence[Entry], network: Network, policy: Policy) -> AggregateWays:
-    """Return the aggregates of two hosts with what they need for these entries."""
-    data_bps, answers_bps, may_answer_bps = (dict.fromkeys(ways, 0) for _ in range(3))
-    ppm = answers_ppm(network.framing)
+def _needing(
+    ways: AggregateWays, entries: Sequence[Entry], network: Network, policy: Policy, ppm: int
+) -> AggregateWays:
+    """Return the aggregates of two hosts with what they need for these entries; ``ppm``: what answers take of data."""
+    needs = {key: [0, 0, 0] for key in ways}  # as the members of an aggregate's way are: data, answers, may answer
     for entry in entries:
         flow = entry.flow
-        data, back = aggregate_key(flow), (flow.target, flow.host, None)
-        if data in ways:
-            data_bps[data] += entry.frame_bps
-        if back in ways:
+        if data := needs.get(aggregate_key(flow)):
+            data[0] += entry.frame_bps
+        if back := needs.get((flow.target, flow.host, None)):
             most_bps = policy.most_bps(flow.flow_class, network.narrowest_bps(flow.path))
             sent_bps = max(entry.frame_bps, may_send_bps(flow, most_bps))
-            answers_bps[back] += -(-entry.frame_bps * ppm // PPM)
-            may_answer_bps[back] += -(-sent_bps * ppm // PPM)
-    return {
-        key: AggregateWay(way.flow_class, way.path, data_bps[key], answers_bps[key], may_answer_bps[key])
-        for key, way in ways.items()
-    }
+            back[1] += -(-entry.frame_bps * ppm // PPM)
+            back[2] += -(-sent_bps * ppm // PPM)
+    return {key: AggregateWay(way.flow_class, way.path, *needs[key]) for key, way in ways.items()}
 
 
 def aggregate_key(flow: Flow) -> AggregateKey:
