@@ -1,7 +1,8 @@
 """All transfers of docs/lanes.md, in sets: each of one rate, in a lab of its own with the dilation that it needs.
 
-A set that was seen of this commit is not run again, so a run that was ended goes on. Which transfers are asked for by
-name (``--program``, ``--case``, ``--rate``, ``--size``) are one set, in one lab, and their figure is drawn.
+A transfer that was seen of this commit is not run again, so a run that was ended, or failed in one of them, goes on
+with those that are left. Which transfers are asked for by name (``--program``, ``--case``, ``--rate``, ``--size``) are
+one set, in one lab, and their figure is drawn.
 """
 
 import argparse
@@ -16,14 +17,18 @@ from typing import Any
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.commit import CHANGED, commit
+from mininet_tests.scenarios.lanes.aims import aims
 from mininet_tests.scenarios.lanes.figure import drawn, printed
 from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES, NORTH_DIES, SOUTH_DIES, UNDISTURBED
+from mininet_tests.scenarios.lanes.report import report
 from mininet_tests.scenarios.lanes.run import asked_parser, cases_of
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import write_report
 
 DILATION = 6
 KEPT = "set.json"  # what a set's report is of
+SEEN, MEASURED = "lanes.json", "measured.json"  # what a lab has shown; and all that labs of one commit have, of a set
 IDLE = "CPU idle"
 
 
@@ -54,7 +59,11 @@ class LaneSet:
     @property
     def words(self) -> list[str]:
         """What is asked of a run."""
-        return ["--rate", self.rate, *(word for case in self.cases for word in ("--case", case))]
+        return self.asking(self.cases)
+
+    def asking(self, cases: Sequence[str]) -> list[str]:
+        """Return what is asked of a run of some of them."""
+        return ["--rate", self.rate, *(word for case in cases for word in ("--case", case))]
 
     def named(self, case: str) -> str:
         """Return the name of a case of it among all."""
@@ -116,17 +125,17 @@ SETS = (
 def merged(seen: Mapping[LaneSet, dict[str, Any]]) -> dict[str, Any]:
     """Return one report of the sets', in which every transfer is named with the share of the rates that it had. Pure.
 
-    >>> report = {"took_s": {"curl, undisturbed": 16.6}, "size_bytes": 1, "runs": {}, "falls_short": [],
+    >>> of_set = {"took_s": {"curl, undisturbed": 16.6}, "size_bytes": 1, "runs": {}, "falls_short": [],
     ...     "aims": {"CPU idle": {"ok": True}, "curl, undisturbed: lanes used": {"ok": False}}}
-    >>> found = merged({LaneSet("programs", "at a tenth", "", 1, 1, ()): report})
+    >>> found = merged({LaneSet("programs", "at a tenth", "", 1, 1, ()): of_set})
     >>> found["took_s"], found["falls_short"]
     ({'at a tenth: curl, undisturbed': 16.6}, ['at a tenth: curl, undisturbed: lanes used'])
     """
     aims, figures = dict[str, Any](), dict[str, Any]()
-    for one, report in seen.items():
-        for name, aim in report["aims"].items():
+    for one, of_set in seen.items():
+        for name, aim in of_set["aims"].items():
             aims[f"{name}, {one.name}" if name == IDLE else one.named(name)] = aim
-        for key, value in report.items():
+        for key, value in of_set.items():
             if key in {"aims", "falls_short", "runs"}:
                 continue
             if isinstance(value, dict):
@@ -152,11 +161,54 @@ def in_a_lab(folder: Path, dilation: int, words: Sequence[str]) -> int:
     return subprocess.run([*commands.DIES_WITH_US, *booted], check=False).returncode
 
 
+def measured(folder: Path, one: LaneSet, now: str) -> dict[str, Any]:
+    """Return what was seen of a set's transfers by a commit before it failed or was ended; nothing of a changed one."""
+    try:
+        known = json.loads((folder / MEASURED).read_text())
+    except (OSError, ValueError):
+        return {}
+    is_same = known["commit"] == now and known["words"] == one.words and not now.endswith(CHANGED)
+    return dict(known["seen"]) if is_same else {}
+
+
+def joined(before: Mapping[str, Any], after: Mapping[str, Any], cases: Sequence[str]) -> dict[str, Any]:
+    """Return what two runs of a set have shown, transfers in its order. Pure.
+
+    >>> one, other = ({"runs": {name: {}}, "idle_shares": [share]} for name, share in (("b", 0.5), ("a", 0.7)))
+    >>> joined(one, other, ["a", "b"])
+    {'runs': {'a': {}, 'b': {}}, 'idle_shares': [0.5, 0.7]}
+    >>> joined({}, {}, ["a"])
+    {}
+    """
+    if not (before and after):
+        return {**before, **after}
+    runs = before["runs"] | after["runs"]
+    idle_shares = before["idle_shares"] + after["idle_shares"]
+    return {**after, "runs": {case: runs[case] for case in cases if case in runs}, "idle_shares": idle_shares}
+
+
+def _run_set(folder: Path, one: LaneSet, now: str) -> int:
+    """Run those transfers of a set that have not been seen of a commit, and keep what was; return the exit code."""
+    before = measured(folder, one, now)
+    left = [case for case in one.cases if case not in before.get("runs", {})]
+    (folder / SEEN).unlink(missing_ok=True)
+    code = in_a_lab(folder, one.dilation, one.asking(left)) if left else 0
+    after = json.loads((folder / SEEN).read_text()) if (folder / SEEN).exists() else {}
+    seen = joined(before, after, one.cases)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SEEN).write_text(json.dumps(seen))
+    (folder / MEASURED).write_text(json.dumps({"commit": now, "words": one.words, "seen": seen}))
+    if not code and before:  # else the lab's own report is of all
+        found = report(seen)
+        write_report(folder, found | stated(aims(found)))
+    return code
+
+
 def _shown(folder: Path, path: Path, cases: Sequence[str] = ()) -> None:
     """Print what a folder has of a set, and draw these cases of it, or all."""
-    seen, report = (json.loads((folder / name).read_text()) for name in ("lanes.json", "report.json"))
-    drawn(seen | {"runs": {case: seen["runs"][case] for case in cases or seen["runs"]}}, report, path)
-    printed(report)
+    seen, found = (json.loads((folder / name).read_text()) for name in (SEEN, "report.json"))
+    drawn(seen | {"runs": {case: seen["runs"][case] for case in cases or seen["runs"]}}, found, path)
+    printed(found)
 
 
 def _missing(out: Path, now: str) -> Iterator[LaneSet]:
@@ -173,7 +225,7 @@ def all_sets(out: Path, *, publish: bool) -> int:
     now = commit()
     for one in _missing(out, now):
         folder = out / one.name
-        if code := in_a_lab(folder, one.dilation, one.words):
+        if code := _run_set(folder, one, now):
             return code
         (folder / KEPT).write_text(json.dumps({"commit": now, "words": one.words}) + "\n")
     reports = {one: json.loads((out / one.name / "report.json").read_text()) for one in SETS}

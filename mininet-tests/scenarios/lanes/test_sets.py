@@ -38,12 +38,19 @@ def labs(monkeypatch, tmp_path):
     ran = []
 
     def in_a_lab(folder, dilation, words):
+        cases = [word for word in words[2:] if word != "--case"]
         ran.append(folder.name)
+        labs.cases[folder.name] = cases
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.json").write_text(json.dumps({"aims": {}, "took_s": {}}))
-        return 1 if folder.name == labs.fails else 0
+        runs = {case: {"of": len(labs.cases)} for case in (cases[:1] if folder.name == labs.fails else cases)}
+        (folder / "lanes.json").write_text(json.dumps({"runs": runs, "idle_shares": [0.9]}))
+        if folder.name == labs.fails:
+            return 1
+        (folder / "report.json").write_text(json.dumps({"aims": {}, "took_s": dict.fromkeys(runs, 1)}))
+        return 0
 
     def labs(now, fails=""):
+        labs.cases = {}
         labs.fails = fails
         monkeypatch.setattr(sets, "commit", lambda: now)
         ran.clear()
@@ -52,6 +59,8 @@ def labs(monkeypatch, tmp_path):
 
     monkeypatch.setattr(sets, "in_a_lab", in_a_lab)
     monkeypatch.setattr(sets, "_shown", lambda *_: None)
+    monkeypatch.setattr(sets, "report", lambda seen: {"took_s": dict.fromkeys(seen["runs"], 1)})
+    monkeypatch.setattr(sets, "aims", lambda _: {})
     return labs
 
 
@@ -61,6 +70,18 @@ def test_a_run_that_was_ended_goes_on_where_it_was_and_another_commit_begins_ane
     assert labs("a") == (0, names[2:])
     assert labs("a") == (0, [])
     assert labs("b") == (0, names)
+
+
+def test_a_transfer_that_fails_loses_none_of_those_before_it(labs, tmp_path):
+    one = sets.SETS[2]
+    labs("a", fails=one.name)
+    assert labs("a")[0] == 0
+    assert labs.cases[one.name] == list(one.cases[1:])
+    report = json.loads((tmp_path / one.name / "report.json").read_text())
+    assert list(report["took_s"]) == list(one.cases)
+    labs("b", fails=one.name)
+    labs("c")
+    assert labs.cases[one.name] == list(one.cases)
 
 
 def test_what_a_changed_checkout_has_shown_is_not_taken_for_seen(labs):
