@@ -5,19 +5,17 @@ a later announcement nor a reservation that begins meanwhile breaks it. Where a 
 class, its announcements draw on that; otherwise on what is free.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import FlowId, StorePlace
 from controller.plan.lanes import LanePart, arriving, free_together, lane_parts, split, together
-from controller.plan.paths import Path
 from controller.plan.plan import THE_REST, Flow, Selector
-from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
-from controller.plan.routes import Route, joins, route_along
+from controller.plan.routes import Route, route_along
 from controller.plan.storing import (
     StoreCapacity,
     StoredVolume,
@@ -40,7 +38,6 @@ TAIL_RTTS = 2  # the confirmation, and what the line has lost of the last round 
 HANDOVER_US = 50_000  # from the demand that a host sees until its share is in force everywhere: milliseconds, as a rule
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
-AWAKE_BPS = 500_000  # two full segments in 50 ms: a connection that stood still would be late to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,38 +326,6 @@ def led_over(network: Network, announcement: Announcement, paths: tuple[tuple[st
     needs = [need(network, (flow.path,), flow.flow_class) for flow in flows]
     lanes = tuple(replace(lane, need=own) for lane, own in zip(announcement.lanes, needs, strict=False))
     return replace(announcement, flows=flows, need=needs[0] if lanes else joint(needs), lanes=lanes)
-
-
-def announced_flows(
-    announcement: Announcement, now_us: int, network: Network, policy: Policy, drawn_on: Path = ()
-) -> Iterator[Flow]:
-    """Yield each sender's flow, or each lane's: what it is promised now, and what it keeps while it sends nothing.
-
-    One that has delivered all that was announced has lost nothing that is to be sent again: it is only kept awake.
-
-    Args:
-        announcement: it.
-        now_us: Unix time.
-        network: where.
-        policy: what classes have.
-        drawn_on: the path that the reservation takes now which it draws on; empty to go by the path it is promised by.
-    """
-    unfinished = {*announcement.left_bytes()} if announcement.delivered else {f.name for f in announcement.flows}
-    senders = 1 if announcement.lanes else len(announcement.flows)
-    floors_bps = announcement.floors_bps(now_us)
-    for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
-        led = drawn_on and joins(network, flow.host, drawn_on, flow.target)
-        path = (flow.host, *drawn_on, flow.target) if led else flow.path
-        standby_bps = network.narrowest_bps(path) * policy.standby_ppm // (PPM * senders)
-        yield replace(
-            flow,
-            path=path,
-            floor_bps=floor_bps,
-            standby_bps=standby_bps if flow.name in unfinished else min(standby_bps, AWAKE_BPS),
-            size_bytes=size_bytes,
-            lanes_of=announcement.announcement_id if announcement.lanes else "",
-            called_by=network.machine(flow.target) if announcement.lanes and announcement.is_called else "",
-        )
 
 
 def part_bits(wish: Wish, senders: int) -> int:

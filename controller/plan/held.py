@@ -6,7 +6,7 @@ from itertools import groupby
 from math import inf
 from types import MappingProxyType
 
-from controller.plan.announcements import AWAKE_BPS
+from controller.plan.announced_flows import AWAKE_BPS
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId, StorePlace
 from controller.plan.plan import Flow

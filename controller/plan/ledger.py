@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from controller.plan.admission import Refused, Request, lower_classes, reserved_fields, round_dead
+from controller.plan.announced_flows import AnnouncedFlows, announced_flows
 from controller.plan.announcement_refusals import no_way, refused
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises
 from controller.plan.answers import answers
 from controller.plan.beside import Admission, not_told_apart
 from controller.plan.booking_lead import Market, lapsing_in_time
@@ -68,6 +69,7 @@ class Ledger:
         self._by_key: dict[str, str] = {}
         self.schedules = Schedules(network, policy, self.calendar)
         self._due = Due()
+        self._announced: dict[str, AnnouncedFlows] = {}  # of the latest demand
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
         self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
@@ -76,6 +78,7 @@ class Ledger:
     def go_by(self, network: Network) -> None:
         """Go by other delays of the same network; what was promised stays as it is."""
         self.network = network
+        self._announced = {}
         self._admission.go_by(network)
 
     # What is asked of it.
@@ -303,14 +306,17 @@ class Ledger:
             if (flow := flow_of(known)) is not None:
                 flows.append(flow)
             booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
-        for announcement in with_saved(self.announcements, self._unsaved_announcements).values():
-            drawn_on = two_paths.get(announcement.pool)
+        before, self._announced = self._announced, {}
+        for name, promise in with_saved(self.announcements, self._unsaved_announcements).items():
+            drawn_on = two_paths.get(promise.pool)
             path = path_of(drawn_on) if drawn_on else ()
-            for flow in announced_flows(announcement, now_us, self.network, self.policy, path):
+            one = announced_flows(promise, now_us, self.network, self.policy, path, before.get(name))
+            self._announced[name] = one
+            for flow in one.flows:
                 flows.append(flow)
-                if not announcement.pool:
-                    one = need(self.network, (flow.path,), flow.flow_class)
-                    booked.append(Booked((flow.host, flow.target), one, (flow.path,), flow.floor_bps))
+                if not promise.pool:
+                    needs = need(self.network, (flow.path,), flow.flow_class)
+                    booked.append(Booked((flow.host, flow.target), needs, (flow.path,), flow.floor_bps))
         planned = told_apart(flows, self.policy)
         ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
         answering = (flow for flow in planned if (flow.host, flow.target) in ends)

@@ -174,8 +174,7 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
         entries[place] = None if then is None else _lesser(entry, then)
     moving, links = carried(old, new), dict(old.links)
     for name in _changed(old, new):
-        lesser = _lesser_meters(links[name], new.links[name], [e for e in moving if name in e.flow.links])
-        links[name] = old.links[name] if lesser == old.links[name] else lesser
+        links[name] = _lesser_meters(links[name], new.links[name], [e for e in moving if name in e.flow.links])
     is_same = not moving and all(map(is_, entries, old.entries)) and all(map(is_, links.values(), old.links.values()))
     if is_same and old.epoch == new.epoch - 1:  # nothing but the next step's start: all that was found of it stays
         return old
@@ -273,8 +272,8 @@ def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -
     for c, limits in old.classes.items():
         moving_bps = -(-sum(e.frame_bps for e in moving if e.flow.flow_class is c) // 1000) * 1000  # kbit/s
         lesser_bps = min(limits.meter_bps, max(moving_bps, new.classes[c].meter_bps))
-        classes[c] = replace(limits, meter_bps=lesser_bps)
-    return replace(old, classes=classes)
+        classes[c] = limits if lesser_bps == limits.meter_bps else replace(limits, meter_bps=lesser_bps)
+    return old if all(map(is_, classes.values(), old.classes.values())) else replace(old, classes=classes)
 
 
 def _changed(old: Plan, new: Plan) -> list[Hop]:

@@ -7,8 +7,8 @@ import pytest
 from controller.announced import Announced, state_at
 from controller.database import EndedQuery
 from controller.errors import NotKnown, Taken
+from controller.plan.announced_flows import AWAKE_BPS
 from controller.plan.announcement_states import AnnouncementState
-from controller.plan.announcements import AWAKE_BPS
 from controller.plan.deliveries import KEEP_US, LAST_COUNT_US, total_bytes
 from controller.plan.ended import Ended, EndedAnnouncement, UsedKey
 from controller.plan.unsaved import Unsaved

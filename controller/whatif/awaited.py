@@ -41,7 +41,6 @@ class Wait(Enum):
 
     HOSTS = "hosts confirm"
     SWITCHES = "switches confirm"
-    LOOK = "there may be something to do"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +49,4 @@ class Awaited:
 
     at_us: int
     due: Wait
-    step: Step | None = None
+    step: Step

@@ -56,8 +56,9 @@ class Rating:
         rates = self._receivers.limited(rates, {name: entry.flow for name, entry in entries.items()})
         loads: dict[Hop, int] = {}
         for name, payload_bps in rates.items():
-            if payload_bps:
-                load_bps = wire_bps(payload_bps, framings[name])
+            is_as_planned = payload_bps == by_plan[name][0]
+            load_bps = wires[name] if is_as_planned else wire_bps(payload_bps, framings[name])
+            if load_bps:
                 for hop in ways[name]:
                     loads[hop] = loads.get(hop, 0) + load_bps
         return Given(rates, entries, loads)

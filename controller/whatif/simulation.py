@@ -13,6 +13,7 @@ from itertools import count
 
 from controller.plan.admission import Refused, Request
 from controller.plan.keys import FlowId, flow_id
+from controller.plan.transitions import Stage
 from controller.whatif.awaited import Awaited
 from controller.whatif.continued import continued
 from controller.whatif.courses import Courses, QuietStart, Recording
@@ -59,8 +60,7 @@ class Simulation:
         begun = with_said(supposed.begun, supposed.stores, self._network)
         self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays, begun)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._foreseen = 0
-        self._worked = 0
+        self._foreseen = self._worked = 0
         self._looked_us = self.now_us  # until when all sendings have gone on
         self._sendings: dict[FlowId, Sending] = {}
         self._transfers: dict[str, Underway] = {}
@@ -104,10 +104,13 @@ class Simulation:
         while True:
             event_us = self._events[0][0] if self._events else never_us
             tick_us = never_us if self._ticks_us is None else max(self.now_us, self._ticks_us)
-            if min(event_us, tick_us) >= never_us:
+            look_us = self.virtual.looks_us or never_us
+            if min(event_us, tick_us, look_us) >= never_us:
                 break
             self._went_again, is_alone = False, True
-            if tick_us < event_us:
+            if look_us < min(event_us, tick_us):
+                self._go_on(look_us)  # the site looks itself what there is to do
+            elif tick_us < event_us:
                 self._go_on(tick_us)
                 self._tick()
             else:
@@ -152,7 +155,7 @@ class Simulation:
 
     def _happens(self, awaited: Awaited) -> None:
         self.virtual.happens(awaited)
-        self._stale = True
+        self._stale = self._stale or awaited.step.stage is not Stage.QUEUES  # they change no rate
 
     def _tick(self) -> None:
         for name in self.virtual.tick():
@@ -178,12 +181,10 @@ class Simulation:
             entry, rate_bps = given.entries.get(one.flow), given.payload_bps.get(one.flow, 0)
             if rate_bps != one.rate_bps or (entry and entry.flow.path != one.path):
                 one.rate_bps, one.since_us = rate_bps, self.now_us
-            if entry is not None:
-                one.path = entry.flow.path
-        loads = given.loads_bps
-        self._uses_bps = {str(hop): bps for hop, bps in loads.items() if hop in self._circuit_hops}
+            one.path = entry.flow.path if entry else one.path
+        self._uses_bps = {str(hop): bps for hop, bps in given.loads_bps.items() if hop in self._circuit_hops}
         if self.observe is not None:
-            self.observe(self.now_us, loads)
+            self.observe(self.now_us, given.loads_bps)
         ends_us = (self._receivers.changes_in_us, *(one.ends_in_us for one in active))
         first_us = min((in_us for in_us in ends_us if in_us is not None), default=None)
         if first_us is not None and self._ends_us != self.now_us + first_us:
@@ -367,8 +368,7 @@ class Simulation:
             one.ended_us = one.confirmed_us = None
             one.rate_bps = 0
             del self._sendings[one.flow]
-            rtt_us = self._network.path_rtt_us(one.path)
-            self._foresee(self.now_us + rtt_us, lambda: self._opens(one))
+            self._foresee(self.now_us + self._network.path_rtt_us(one.path), lambda: self._opens(one))
 
     def _returns(self, circuit: str) -> None:
         self._dead[circuit] -= 1

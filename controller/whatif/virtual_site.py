@@ -67,9 +67,11 @@ class VirtualSite:
         self._progress = Progress(sure={Stage.METERS: 0, Stage.QUEUES: 0})
         self._waited_for = 0
         self._busy = False  # a step of the switches is under way
-        self._looks_us: set[int] = set()
         network = self.site.network
         self.metered = dict.fromkeys(network.machine(one.name) for one in network.hosts if not one.has_agent)
+        self._is_behind = False  # the plan does not follow yet what has changed at this instant
+        self._at_rest: tuple[SiteState, Progress] | None = None  # in which there was nothing to do
+        self.looks_us: int | None = None  # when there may be something to do by itself, if nothing happens before
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
         state = first_state(self.site, self._instant, TERM)
         stores = self.begun.stores
@@ -107,6 +109,7 @@ class VirtualSite:
 
     def obstacles(self, reservation_id: str) -> tuple[str, ...]:
         """Return why a reservation is not carried at this moment, as the controller says it; none of them if it is."""
+        self._replan()
         known = self.state.wished.ledger.reservations.get(reservation_id)
         if known is None or known.state is ReservationState.FAILED:
             return ("it has failed",)
@@ -122,6 +125,7 @@ class VirtualSite:
     @property
     def plan(self) -> Plan:
         """The plan that is desired."""
+        self._replan()
         return self.state.desired.plan
 
     # What is asked of it.
@@ -133,6 +137,7 @@ class VirtualSite:
             NotAllowed: a class that is not announced, no bytes, or to be stored where nobody knows what that takes.
             NotKnown: a host that is not in the network.
         """
+        self._replan()
         check_announcement(self.site, asked)
         wish = wish_of(self.site, self.state, asked, CONTROLLER)
         answer = self.state.wished.ledger.announce(wish, asked.senders, asked.target, self.now_us)
@@ -146,6 +151,7 @@ class VirtualSite:
             NotAllowed: a request that makes no sense.
             NotKnown: an end that is neither a host nor a site.
         """
+        self._replan()
         ledger = self.state.wished.ledger
         check_request(self.site, ledger, request, self.now_us)
         answer = ledger.hold(request, Created(name, self.now_us))
@@ -175,13 +181,13 @@ class VirtualSite:
         self._put_host(host, known._replace(leases=leases, wants={**known.wants, name: more}))
         if not more:
             self.held[host] = tuple(e.stepped_down() if e.flow.name == name else e for e in self.held[host])
-        self._replan()
+        self._is_behind = True
 
     def delivered(self, flow: FlowId, payload_bytes: int, since_us: int) -> None:
         """Take in how much of an announced flow has arrived, as its host has counted since a time."""
         seen = EntryTelemetry(flow, 1, 1, payload_bytes, 0, 0, 0, counted_since_ns=since_us * 1000)
         if self.state.wished.ledger.ended.counted(seen, self.now_us, is_last=False):
-            self._replan()
+            self._is_behind = True
 
     def told(self, host: str, stores: tuple[StoreTelemetry, ...]) -> None:
         """Take in what a host's stores have taken in a second; the plan follows if that says another rate."""
@@ -194,16 +200,17 @@ class VirtualSite:
         before, now = ({name: one.intake for name, one in of.items()} for of in (known.stores, after))
         self._put_host(host, known._replace(stores={**known.stores, **after}))
         if any(news({name: before[name] for name in now if name in before}, now)):
-            self._replan()
+            self._is_behind = True
 
     def line(self, circuit: str, *, is_live: bool) -> None:
         """Take in that the ports at a circuit's ends are dead, or live again."""
         lines = self.state.reported.lines.said(circuit, (0, 0), self._instant.elapsed_us, is_live=is_live)
         self.state = replace(self.state, reported=replace(self.state.reported, lines=lines))
-        self._replan()
+        self._is_behind = True
 
     def tick(self) -> tuple[str, ...]:
         """Act on what has become due; return the announcements that lapsed, and reservations that had to fail."""
+        self._replan()
         ledger = self.state.wished.ledger
         moved = ledger.tick(self.now_us)
         lapsed = [one.announcement for one in moved if isinstance(one, EndedAnnouncement)]
@@ -219,6 +226,7 @@ class VirtualSite:
     @property
     def due_us(self) -> int | None:
         """When :meth:`tick` has something to do next; None if never. Clocks are read after a moment, never at it."""
+        self._replan()
         lines_us = self.state.reported.lines.due_us(self._instant.elapsed_us)
         in_calendar_us = self.state.wished.ledger.due_us()
         times_us = [in_calendar_us, None if lines_us is None else lines_us + self._zero_us]
@@ -226,6 +234,7 @@ class VirtualSite:
 
     def late(self) -> Mapping[str, Late]:
         """Return the announcements that the desired plan does not keep, by name, and why."""
+        self._replan()
         return late_promises(self.site, self.state, self._instant)
 
     def acting(self) -> tuple[Entry, ...]:
@@ -246,8 +255,10 @@ class VirtualSite:
 
         What becomes due then is of what has ended, and changes nothing.
         """
+        self._replan()
         state, ledger = self.state, self.state.wished.ledger
-        is_free = not (self._waited_for or self.site.schedules or ledger.announcements or ledger.reservations)
+        is_waiting = bool(self._waited_for) or self.looks_us is not None
+        is_free = not (is_waiting or self.site.schedules or ledger.announcements or ledger.reservations)
         lines_us = state.reported.lines.due_us(self._instant.elapsed_us)
         is_at_rest = state.installed.is_at_rest(state.desired.plan.epoch)
         return state.desired.plan if is_free and is_at_rest and lines_us is None else None
@@ -259,9 +270,13 @@ class VirtualSite:
         ledger = self.state.wished.ledger
         if ledger.has_changed:
             ledger.saved(ledger.changes(decided=True))
-        self._replan()
+        self._is_behind = True
 
     def _replan(self) -> None:
+        """Let the plan follow what has changed at this instant, once for all of it."""
+        if not self._is_behind:
+            return
+        self._is_behind = False
         state, now = self.state, self._instant
         if state.reported.lines.dead_ports:
             state, _ = with_lines_noted(self.site, state, now)
@@ -297,7 +312,9 @@ class VirtualSite:
             yield awaited
 
     def _next_steps(self) -> Iterator[Awaited]:
-        while not self._busy:
+        self._replan()
+        while not (self._busy or self._is_at_rest):
+            self.looks_us = None
             situation = self._situation()
             work = next_work(situation)
             if work is Other.NOTE_HOSTS:
@@ -309,11 +326,16 @@ class VirtualSite:
                 takes_us = self.delays.meters_us if work.stage is Stage.METERS else self.delays.queues_us
                 yield Awaited(self.now_us + takes_us, Wait.SWITCHES, work)
             else:
-                at_us = min((self.now_us + in_us for in_us in situation.due_in_us), default=self.now_us)
-                if at_us > self.now_us and at_us not in self._looks_us:
-                    self._looks_us.add(at_us)
-                    yield Awaited(at_us, Wait.LOOK)
-                return
+                self._at_rest = self.state, self._progress
+                self.looks_us = min((self.now_us + in_us for in_us in situation.due_in_us), default=None)
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Whether there was nothing to do, nothing has changed since, and nothing has become due."""
+        if self._at_rest is None or (self.looks_us is not None and self.looks_us <= self.now_us):
+            return False
+        state, progress = self._at_rest
+        return state is self.state and progress is self._progress
 
     def _situation(self) -> Situation:
         state = self.state
@@ -345,9 +367,7 @@ class VirtualSite:
         """Take in that what was waited for has happened."""
         step = awaited.step
         self._waited_for -= 1
-        if step is None:
-            self._looks_us.discard(awaited.at_us)
-        elif awaited.due is Wait.HOSTS:
+        if awaited.due is Wait.HOSTS:
             self._confirmed(step.plan.epoch)
         else:
             self._busy = False

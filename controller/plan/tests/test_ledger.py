@@ -298,3 +298,17 @@ def test_a_reservation_over_a_link_that_is_gone_is_failed_at_restart():
     ring.hold(asked(a_end="albuquerque", z_end="livermore"), created("a"))
     ledger.restore(ring.reservations.values(), (), NOW)
     assert ledger.reservations["a"].state is ReservationState.FAILED
+
+
+def test_the_plan_is_asked_for_the_very_flows_of_before_where_nothing_has_changed(ledger):
+    def flows(at_us):
+        return ledger.demand((), at_us, lambda _: None).flows
+
+    first = ledger.announce(wish("one"), ("base20",), "arch", NOW)
+    before = flows(NOW + S)
+    ledger.announce(wish("two", flow_class=FlowClass.BACKGROUND), ("base21",), "arch", NOW)
+    assert any(flow is before[0] for flow in flows(NOW + S))
+    (later,) = (flow for flow in flows(first.rates[-1].end_us) if flow.name == before[0].name)
+    assert (before[0].floor_bps > 0, later.floor_bps) == (True, 0)
+    ledger.go_by(ledger.network)
+    assert all(flow is not before[0] for flow in flows(NOW + S))

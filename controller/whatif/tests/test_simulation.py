@@ -201,6 +201,14 @@ def test_a_quiet_night_is_worked_out_once():
     assert done.virtual.plan.epoch < 40  # a new plan for each image would be hundreds
 
 
+def test_a_time_to_look_that_something_else_has_made_needless_is_no_event():
+    senders = ("base20", "base21", "base22", "base23")
+    night = supposed(image(10**9, senders=senders, every_us=7 * S), of=site(standing=()), lasts_s=7 * 30)
+    run = Simulation(night).run()
+    assert len(run.transfers) == 30
+    assert run.events < 23 * 30  # 25.5 for each with them
+
+
 def test_a_run_is_the_same_when_few_plans_are_remembered(monkeypatch):
     night = supposed(image(every_us=17 * S), image(10**8, every_us=23 * S), lasts_s=120)
     night = replace(night, items=(night.items[0], replace(night.items[1], name="other", senders=("base21",))))
