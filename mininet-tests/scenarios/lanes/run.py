@@ -63,6 +63,7 @@ UP_S = 1.0  # until a server listens
 GIVE_UP_S = 300.0
 RESERVED_SHARE = 0.3  # of each circuit, for what is not announced: either has room for both lanes
 ESTABLISHED = "01"  # in /proc/net/tcp
+SCTP_ENDINGS = ("SctpAborteds", "SctpShutdowns", "SctpOutOfBlues", "SctpT3RtxExpireds", "SctpT5ShutdownGuardExpireds")
 
 
 class ProgramEnd:
@@ -193,10 +194,10 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         looks.append({"at_us": now_us(), "planned_bps": _allocations(site), "connections": dict(open_now)})
         dealt = max(dealt, open_now, key=lambda one: one.total())
         if looks[-1]["at_us"] - seen["started_us"] > GIVE_UP_S * 1e6:
-            raise RuntimeError(f"{case.name}: not done after {GIVE_UP_S:g} s: {site.tail(f'client-{name}')}")
+            raise RuntimeError(f"{case.name}: not done after {GIVE_UP_S:g} s: {_said(site, name)}")
     seen["ended_us"] = ending.at_us
     if client.returncode:
-        raise RuntimeError(f"{case.name}: exit code {client.returncode}: {site.tail(f'client-{name}')}")
+        raise RuntimeError(f"{case.name}: exit code {client.returncode}: {_said(site, name)}")
     after = _counted(site)
     seen |= {"looks": looks, "connections": dict(dealt), "counted": {key: after[key] - before[key] for key in after}}
     seen |= {"violations": site.get("/v1/plan")["violations"], "told": _told(site, name)}
@@ -319,6 +320,24 @@ def _named(text: str) -> dict[str, int]:
     rows = [row.split()[1:] for row in text.splitlines() if row.startswith(("Tcp:", "TcpExt:"))]
     return {name: int(value) for names, values in zip(rows[::2], rows[1::2], strict=True)
             for name, value in zip(names, values, strict=True)}  # fmt: skip
+
+
+def _said(site: Emulation, name: str) -> str:
+    """Return what both ends of a transfer said last, and what their SCTP has counted of how associations end."""
+    words = [f"{end}: {site.tail(f'{end}-{name}')}" for end in ("client", "server")]
+    for host in (SENDER, RECEIVER):
+        counted = Path(f"/proc/{site.realised.net[host].pid}/net/sctp/snmp")
+        words += [f"{host}: {_endings(counted.read_text())}"] if counted.exists() else []
+    return "; ".join(words)
+
+
+def _endings(text: str) -> dict[str, int]:
+    r"""Return SCTP's counters of how associations end, of a file of the kernel.
+
+    >>> _endings("SctpAborteds \t1\nSctpOutOfBlues \t0\nSctpInSCTPPacks \t7\n")
+    {'SctpAborteds': 1, 'SctpOutOfBlues': 0}
+    """
+    return {name: int(value) for name, value in map(str.split, text.splitlines()) if name in SCTP_ENDINGS}
 
 
 def _told(site: Emulation, name: str) -> list[str]:
