@@ -56,7 +56,7 @@ FAILOVER = {
         }
     },
 }
-LANE = {"what": "undisturbed", "one_path": False, "own_paths": False, "violations": []}
+LANE = {"what": "undisturbed", "is_reserved": False, "own_paths": False, "violations": []}
 TRANSFER = LANE | {
     "of_both_lanes": 0.98,
     "whole_s": 16.8,
@@ -78,8 +78,15 @@ LANES = {
         },
         "mptcp-stale1, interface dies": LANE
         | {"what": "interface dies", "own_paths": True, "death": {"holes_s": [[0.0, 0.2]]}},
-        "sctp, undisturbed": LANE | {"one_path": True, "burst_ms": 386.0},
-        "sctp, interface dies": LANE | {"what": "interface dies", "one_path": True, "death": {"holes_s": [[0.0, 1.2]]}},
+        "sctp, undisturbed": LANE | {"is_reserved": True, "burst_ms": 386.0, "by_windows": {}},
+        "sctp-cmt, undisturbed": LANE
+        | {
+            "is_reserved": True,
+            "burst_ms": 20.0,
+            "by_windows": {"of_windows": 0.9, "least_share": 0.47, "came_of_sent": 1.003},
+        },
+        "sctp, interface dies": LANE
+        | {"what": "interface dies", "is_reserved": True, "death": {"holes_s": [[0.0, 1.2]]}},
     },
 }
 WARM = {

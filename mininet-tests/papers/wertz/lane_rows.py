@@ -36,6 +36,7 @@ WHY_NOT = {
     "mptcp-stale1": "as MPTCP",
     "sctp": "it is not held by the agent: a meter and Reno's window decide",
     "sctp-rfc4960": "as SCTP",
+    "sctp-cmt": "its windows decide, which are of one size for lanes of two",
 }
 WHAT = ("undisturbed", "north dies", "south dies")
 _CASE = re.compile(r"(?:(.+): )?([a-z0-9-]+), (.+)")

@@ -19,7 +19,8 @@ OF_THE_PAPER = {
     "sctp, undisturbed": "Figure 8",
     "sctp, interface dies": "Figure 9",
     "sctp-rfc4960, interface dies": "Figure 9",
-    "mptcp, undisturbed": "For figure 10",  # which has SCTP over four paths at once: Linux's cannot
+    "sctp-cmt, undisturbed": "Figure 10",
+    "mptcp, undisturbed": "For figure 10",  # the same of TCP
     "curl, undisturbed": "For figure 10",
 }
 

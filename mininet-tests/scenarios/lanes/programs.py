@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_tests.site.gridftp import ANYBODY
+from topology.network import Network
+from topology.wire import Layer, converted_bps
 
 PORT = 6001
 CONNECTIONS = 12  # of which lanes of 2 to 1 carry eight and four
 SIZE_BYTES = 2_688_000_000  # at 1 Gbit/s, of which the formula makes 15.41 s
 BLOCK_BYTES, LEAST_BLOCK_BYTES = 1 << 20, 1 << 16
+RESERVED_SHARE = 0.3  # of each circuit, for what is not announced: either has room for both lanes
+WINDOW_SHARE = 0.95  # of what the slowest lane carries in its round trip: no meter has to drop anything
 UNDISTURBED = "undisturbed"
 NORTH_DIES, SOUTH_DIES = "north dies", "south dies"
 INTERFACE_DIES = "interface dies"  # the sender's first: no switch can lead its packets another way
@@ -22,7 +26,8 @@ class StripedProgram:
     """A program; what its commands leave open is filled in.
 
     That is ``{address}``, or all ``{addresses}`` of the receiver, ``{own_addresses}`` of the sender, ``{port}``,
-    ``{size}`` in bytes, ``{block}`` likewise, ``{folder}`` and ``{store}`` (its own).
+    ``{size}`` in bytes, ``{block}`` likewise, ``{window}`` in bytes, ``{folder}`` and
+    ``{store}`` (its own).
 
     Attributes:
         server: run by the receiver, until it is ended.
@@ -31,8 +36,9 @@ class StripedProgram:
         before: what the sender is told first, once for each of its interfaces: ``{device}`` and ``{own}``, its address;
             ``{far}`` and ``{far_mac}``, the address of the receiver that has the same number.
         cases: those that it is run in.
-        one_path: whether it uses one path at a time, and is held by meter and queue alone: its lanes are reserved,
-            since an announcement sees TCP alone.
+        is_reserved: whether it is held by meter and queue alone: its lanes are reserved, since an announcement sees TCP
+            alone.
+        is_even: whether it uses all its paths at once, each with the same window.
         own_paths: whether it adds a path itself, some time after the first: each is held, and not all of it on both.
         session_s: what its session takes before the first byte, which its announcement says.
         is_called: whether the receiver connects for what it is sent: the server is the sender's then.
@@ -43,7 +49,8 @@ class StripedProgram:
     parts: int
     before: tuple[str, ...] = ()
     cases: tuple[str, ...] = (UNDISTURBED, NORTH_DIES, SOUTH_DIES)
-    one_path: bool = False
+    is_reserved: bool = False
+    is_even: bool = False
     own_paths: bool = False
     session_s: float = 0
     is_called: bool = False
@@ -53,6 +60,11 @@ _SINK = f"{sys.executable} -m mininet_tests.scenarios.lanes.http_sink {{address}
 _PUT = "curl --silent --show-error --fail --header Expect: --parallel --parallel-immediate"
 _SOURCE = "rclone serve http --addr 0.0.0.0:{port} {folder}"  # by all addresses: a connection comes to any lane's
 _SCTP = f"{sys.executable} -m mininet_tests.scenarios.lanes.sctp_mover"
+_CMT = f"{sys.executable} -m mininet_tests.scenarios.lanes.cmt_mover"
+_A_PATH_A_LANE = (  # by the receiver's address
+    "ip route replace {far} dev {device} src {own}",
+    "ip neigh replace {far} lladdr {far_mac} dev {device}",
+)
 
 
 def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
@@ -73,11 +85,10 @@ def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
             "modprobe sctp",
             "ethtool -K {device} tx-sctp-segmentation off",
             f"sysctl -qw net.sctp.pf_enable={pf_enable}",
-            "ip route replace {far} dev {device} src {own}",
-            "ip neigh replace {far} lladdr {far_mac} dev {device}",
+            *_A_PATH_A_LANE,
         ),
         cases,
-        one_path=True,
+        is_reserved=True,
     )
 
 
@@ -148,6 +159,15 @@ PROGRAMS = {
     ),
     "sctp": _sctp("1", (UNDISTURBED, NORTH_DIES, INTERFACE_DIES)),
     "sctp-rfc4960": _sctp("0", (INTERFACE_DIES,)),
+    "sctp-cmt": StripedProgram(  # one association, over all its paths at once
+        f"{_CMT} serve {{addresses}} {{port}} {{size}}",
+        f"{_CMT} send {{own_addresses}} {{port}} {{size}} --to {{address}} --window {{window}}",
+        1,
+        _A_PATH_A_LANE,
+        (UNDISTURBED,),
+        is_reserved=True,
+        is_even=True,
+    ),
 }
 
 
@@ -158,6 +178,17 @@ def block_bytes(size_bytes: int) -> int:
     (1048576, 104857)
     """
     return max(LEAST_BLOCK_BYTES, BLOCK_BYTES * size_bytes // SIZE_BYTES)
+
+
+def window_bytes(network: Network) -> int:
+    """Return what one path of several has on its way at most, so that none needs more than its lane has reserved.
+
+    That is ``WINDOW_SHARE`` of the least ``rate x round trip`` of all circuits, payload. The library has one bound for
+    all paths of an association.
+    """
+    lanes = [(round(link.rate_bps * RESERVED_SHARE), 2 * link.delay_us) for _, _, link in network.circuit_links]
+    payload = [converted_bps(bps, Layer.WIRE, Layer.PAYLOAD, network.framing) * rtt_us for bps, rtt_us in lanes]
+    return round(WINDOW_SHARE * min(payload) / 8_000_000)
 
 
 def sizes_bytes(size_bytes: int, parts: int) -> list[int]:

@@ -1,6 +1,7 @@
 """What a run of ``run.py`` comes to, as the numbers of ``report.json``. Pure."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ ENDS_US = 1_500_000  # one path may be done so much sooner than the other
 _LINE = re.compile(r"timestamp=(?P<time>\S+) .*event=announcement\.(?P<event>\S+)")
 
 
-def formula_s(size_bytes: int, lanes: list[tuple[int, float]]) -> float:
+def formula_s(size_bytes: int, lanes: Sequence[tuple[float, float]]) -> float:
     """Return when the last byte of a transfer is confirmed if all lanes end together, T = (f + sum r_i R_i) / sum r_i.
 
     Args:
@@ -50,7 +51,8 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
         "by_the_plan_s": {name: round(one["formula_s"], 3) for name, one in runs.items()},
         "rest_bytes": {name: one["rest_bytes"] for name, one in deaths.items()},
         "held_of_plan": {name: one["held_of_plan"] for name, one in runs.items() if one["own_paths"]},
-        "burst_ms": {name: one["burst_ms"] for name, one in runs.items() if one["one_path"]},
+        "burst_ms": {name: one["burst_ms"] for name, one in runs.items() if one["is_reserved"]},
+        "by_windows": {name: one["by_windows"] for name, one in runs.items() if one["by_windows"]},
         "rest_took_s": {name: round(one["rest_took_s"], 3) for name, one in deaths.items()},
         "holes_s": {name: one["holes_s"] for name, one in deaths.items()},
         "rest_by_the_plan_s": {name: round(one["rest_at_plan_s"], 3) for name, one in deaths.items()},
@@ -81,9 +83,40 @@ def transfer(seen: dict[str, Any], size_bytes: int, rtts_s: dict[str, float]) ->
     found["of_both_lanes"] = found["formula_s"] / found["took_s"]
     if "died_us" in seen:
         found["death"] = death(seen, size_bytes, rtts_s, begun_s(totals))
-    found |= {name: seen[name] for name in ("what", "one_path", "own_paths")}
+    found |= {name: seen[name] for name in ("what", "is_reserved", "own_paths")}
+    window = seen["window_bytes"]
+    found["by_windows"] = (
+        by_windows(found["bytes_by_lane"], size_bytes, found["took_s"], window, rtts_s) if window else {}
+    )
     found |= {"burst_ms": burst_ms(received, planned), "held_of_plan": held_of_plan(received, planned)}
     return found
+
+
+def by_windows(
+    came: dict[str, int], size_bytes: int, took_s: float, window_bytes: int, rtts_s: dict[str, float]
+) -> dict[str, float]:
+    """Return what came by paths that have a window each, beside what windows of that size carry.
+
+    That is a window a round trip by each path, and the last byte confirmed when ``formula_s`` says.
+
+    Args:
+        came: payload by lane.
+        size_bytes: what was sent.
+        took_s: from the first byte to the last one's confirmation.
+        window_bytes: what a path has on its way at most.
+        rtts_s: by lane.
+
+    Returns:
+        ``of_windows``, what they had of these rates; ``least_share``, what the path with less had of all bytes;
+        ``came_of_sent``, all that came beside what was sent, of which some may have come twice.
+    """
+    rates = [(8 * window_bytes / rtt_s, rtt_s) for rtt_s in rtts_s.values()]
+    total = sum(came.values())
+    return {
+        "of_windows": round(formula_s(size_bytes, rates) / took_s, 4),
+        "least_share": round(min(came.values()) / total, 4),
+        "came_of_sent": round(total / size_bytes, 4),
+    }
 
 
 def held_of_plan(received: Received, planned: dict[str, int]) -> dict[str, float]:

@@ -33,11 +33,13 @@ from mininet_tests.scenarios.lanes.programs import (
     NORTH_DIES,
     PORT,
     PROGRAMS,
+    RESERVED_SHARE,
     SIZE_BYTES,
     SOUTH_DIES,
     StripedProgram,
     block_bytes,
     sizes_bytes,
+    window_bytes,
     write_parts,
 )
 from mininet_tests.scenarios.lanes.report import LANES, report
@@ -61,7 +63,6 @@ STARTS_SHARE = 0.15  # of a whole run
 SAMPLED_EVERY_S, LOOKS_EVERY_S = 0.01, 0.2
 UP_S = 1.0  # until a server listens
 GIVE_UP_S = 300.0
-RESERVED_SHARE = 0.3  # of each circuit, for what is not announced: either has room for both lanes
 ESTABLISHED = "01"  # in /proc/net/tcp
 SCTP_ENDINGS = ("SctpAborteds", "SctpShutdowns", "SctpOutOfBlues", "SctpT3RtxExpireds", "SctpT5ShutdownGuardExpireds")
 
@@ -168,20 +169,21 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         RuntimeError: the program has failed, with what it said; or it takes too long.
     """
     program, name = PROGRAMS[case.program], case.name.replace(", ", "-").replace(" ", "-")
-    size = round(size * RESERVED_SHARE / len(LANES)) if program.one_path else size
+    size = round(size * RESERVED_SHARE / len(LANES)) if program.is_reserved else size
     write_parts(folder / "sent", sizes_bytes(size, program.parts))
     store = folder / "store"
     store.mkdir()
     serving, calling = (SENDER, RECEIVER) if program.is_called else (RECEIVER, SENDER)
     words = _words(site, serving) | {"size": size, "folder": folder / "sent", "store": store}
-    words["block"] = block_bytes(size)
+    window = window_bytes(site.realised.network) if program.is_even else 0
+    words |= {"block": block_bytes(size), "window": window}
     _tell_sender(site, program.before)
     site.spawn(f"server-{name}", program.server.format(**words).split(), host=serving)
     time.sleep(UP_S)
     before, first = _counted(site), _arrived(arrivals)
     seen: dict[str, Any] = {"announced_us": now_us(), "promise": {}, "size_bytes": size}
-    reservations = _reserved(site) if program.one_path else []
-    if not program.one_path:
+    reservations = _reserved(site) if program.is_reserved else []
+    if not program.is_reserved:
         seen["promise"] = _announced(site, program, name, size)
     seen["started_us"] = now_us()
     client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=calling)
@@ -206,7 +208,12 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     if not reservations:
         site.release(name)
     site.stop(f"server-{name}")
-    seen |= {"one_path": program.one_path, "own_paths": program.own_paths, "what": case.what}
+    seen |= {
+        "is_reserved": program.is_reserved,
+        "own_paths": program.own_paths,
+        "window_bytes": window,
+        "what": case.what,
+    }
     if cable is not None:
         cable.plug()
         eventually(lambda: _all_up(site), within_s=30, what="the circuit is used again")

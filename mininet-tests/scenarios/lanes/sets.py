@@ -118,6 +118,7 @@ SETS = (
         "lanes-sctp.png",
         _of("sctp", UNDISTURBED, INTERFACE_DIES) + _of("sctp-rfc4960", INTERFACE_DIES),
     ),
+    LaneSet("cmt", "at 40 Mbit/s", "40 Mbit/s", 2, 2, _of("sctp-cmt", UNDISTURBED), "lanes-cmt.png"),
 )
 """A program's host needs more of the lab's CPU than MPTCP's or SCTP's, so those have the lower dilation."""
 

@@ -29,7 +29,7 @@ def seen(rates_of, **more):
     return {"received": samples, "looks": looks, "announced_us": 0, "started_us": 0, "ended_us": samples[-1][0],
             "promise": {"promised_in_s": 11.0}, "connections": {"base20": 8, "base20.eth1": 4}, "told": [],
             "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0}, "violations": [], "what": "undisturbed",
-            "one_path": False, "own_paths": False, **more}  # fmt: skip
+            "is_reserved": False, "own_paths": False, "window_bytes": 0, **more}  # fmt: skip
 
 
 def test_lanes_at_their_plan_take_what_the_formula_says():
@@ -81,7 +81,7 @@ def test_what_a_meter_holds_is_never_further_ahead_of_its_rate_than_its_burst(bu
         is_over = at_us > 3_000_000 + 1000 * bucket_ms
         return {lane: 0 if at_us < 3_000_000 else bps if is_over else 2 * bps for lane, bps in RATES_BPS.items()}
 
-    found = transfer(seen(rates_of, one_path=True), SIZE_BYTES, RTTS_S)
+    found = transfer(seen(rates_of, is_reserved=True), SIZE_BYTES, RTTS_S)
     assert found["burst_ms"] == pytest.approx(bucket_ms, abs=15)
     judged = aims({"idle_share": 1, "runs": {"sctp, undisturbed": found}})
     assert sum(not aim.ok for aim in judged.values()) == falls_short
@@ -104,7 +104,7 @@ RFC4960_S = [1.245, 6.101, 24.314, 34.042]  # as seen, where a little came by th
     ],
 )
 def test_a_protocol_s_own_failover_is_judged_by_how_long_it_stands_still_in_all(program, stood_s, falls_short):
-    one = {"what": "interface dies", "one_path": True, "violations": []}
+    one = {"what": "interface dies", "is_reserved": True, "violations": []}
     one["death"] = {"holes_s": [(0.0, length_s) for length_s in stood_s]}
     judged = aims({"idle_share": 1, "runs": {f"{program}, interface dies": one}})
     assert sum(not aim.ok for aim in judged.values()) == falls_short
@@ -120,3 +120,37 @@ def test_a_path_that_a_protocol_adds_itself_is_judged_by_its_plan_from_when_it_i
     held = [aim for name, aim in judged.items() if name.endswith("of its plan")]
     assert len(held) == 2
     assert sum(not aim.ok for aim in held) == falls_short
+
+
+WINDOW_BYTES = 10_000_000  # 444 Mbit/s over 180 ms, 400 over 200
+
+
+@pytest.mark.parametrize(
+    ("shares", "came", "falls_short"),
+    [
+        ((1, 1), 1, []),
+        ((1, 1), 1.03, ["came, of what was sent"]),  # as if some had come twice
+        ((1, 1), 0.99, ["came, of what was sent"]),
+        ((0.8, 0.8), 1, ["of what its windows carry"]),
+        ((1.2, 0.7), 1, ["of all bytes by the path with less"]),
+        ((1.9, 0), 1, ["of all bytes by the path with less"]),
+    ],
+)
+def test_an_association_over_all_its_paths_is_judged_by_its_windows_and_by_how_even_they_are(shares, came, falls_short):
+    rates_bps = {
+        lane: round(share * 8 * WINDOW_BYTES / RTTS_S[lane]) for lane, share in zip(LANES, shares, strict=True)
+    }
+    found = transfer(
+        seen(lambda _: rates_bps, is_reserved=True, window_bytes=WINDOW_BYTES), round(SIZE_BYTES / came), RTTS_S
+    )
+    judged = aims({"idle_share": 1, "runs": {"sctp-cmt, undisturbed": found | {"burst_ms": 0}}})
+    assert [name.split(": ")[1] for name, aim in judged.items() if not aim.ok] == falls_short
+
+
+def test_an_association_that_has_no_windows_has_no_such_aims():
+    found = transfer(seen(lambda _: RATES_BPS, is_reserved=True), SIZE_BYTES, RTTS_S)
+    judged = aims({"idle_share": 1, "runs": {"sctp, undisturbed": found}})
+    assert [name.split(": ")[1] for name in judged if ": " in name] == [
+        "ahead of its lane's rate, ms of it",
+        "layers above the next",
+    ]
