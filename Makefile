@@ -18,9 +18,9 @@ BESIDE := -n 4 $(LONGEST_FIRST) apps contrib controller headway topology mininet
 # waits: with four processes it had a quarter of two cores. What a machine that stood still has disturbed is made again.
 AFTER := -n 6 --reruns 2 -rR $(LONGEST_FIRST) hostagent $(BY_THE_CLOCK)
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
-TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid
+TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid libusrsctp2
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools uftp \
-	mariadb-server-core mariadb-client-core rclone mptcpize aria2 libusrsctp2
+	mariadb-server-core mariadb-client-core rclone mptcpize aria2
 
 define installed  # packages of Debian, those that are missing
 	@echo "== packages of Debian: $(1)"
