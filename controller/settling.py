@@ -3,6 +3,7 @@
 from controller.plan.failover import crossed
 from controller.plan.keeping import instead_of
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
+from controller.plan.overbooked import overbooked
 from controller.plan.reservations import Reservation
 from controller.state.carried import lacks
 from controller.state.guard import GuardedState
@@ -19,7 +20,7 @@ class Settling:
     def fail_overbooked(self, now_us: int) -> None:
         """Fail those that a capacity no longer holds; the newest first."""
         ledger = self._state.wished.ledger
-        for known in ledger.overbooked(now_us):
+        for known in overbooked(ledger, now_us):
             name = known.reservation_id
             ledger.happened(name, LifecycleEvent.FAIL, now_us, "the circuit has less than it was")
             self._state.events.publish(

@@ -18,13 +18,13 @@ class Admission:
     """What there is to be had, and what is claimed of pairs of hosts."""
 
     def __init__(self, market: Market) -> None:
-        self._market = market
+        self.market = market
         self._hosts = market.network.host_names
         self.claims = Claims()
 
     def go_by(self, network: Network) -> None:
         """Go by other delays of the same network."""
-        self._market = replace(self._market, network=network)
+        self.market = replace(self.market, network=network)
 
     def decided(self, owner: str, request: Request, now_us: int, known: Reservation | None = None) -> Granted | Refused:
         """Return the path, or the refusal with offers of which each would be granted at this moment.
@@ -52,14 +52,14 @@ class Admission:
 
     def _beside_others(self, owner: str, request: Request, now_us: int, known: Reservation | None) -> Granted | Refused:
         """Return the answer; what could not be told apart from another promise goes that one's way, or is refused."""
-        answer = admitted_in_time(request, self._market, now_us, known)
+        answer = admitted_in_time(request, self.market, now_us, known)
         if isinstance(answer, Refused):
             return answer
         other = self._confused(owner, request, answer.chosen.path)
         if other is None:
             return answer
         if other.flow_class is request.flow_class and not request.constraints.backup:
-            along = admitted_in_time(request, self._market, now_us, known, other.path)
+            along = admitted_in_time(request, self.market, now_us, known, other.path)
             if isinstance(along, Granted) and self._confused(owner, request, along.chosen.path) is None:
                 return along
         return not_told_apart(other, request.rate_bps, request.start_us)

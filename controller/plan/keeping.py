@@ -13,6 +13,7 @@ from controller.plan.admission import Granted, Offer, OfferKind, Refused, Reques
 from controller.plan.calendar import Booking, Shortage
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
+from controller.plan.overbooked import paths_left
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
 from topology import units
@@ -86,7 +87,7 @@ def _parts(ledger: Ledger, known: Reservation, from_us: int) -> Iterator[Booking
         own = (Hop(tail, head) for tail, head, link in ledger.network.circuit_links if link.circuit in used)
         changes_us.update(us for hop in own for us, _, _ in ledger.schedules.usable(hop, from_us, known.end_us))
     for start_us, end_us in pairwise(sorted({from_us, known.end_us, *changes_us})):
-        wanted = need(ledger.network, ledger.paths_left(known, start_us), known.flow_class)
+        wanted = need(ledger.network, paths_left(ledger, known, start_us), known.flow_class)
         yield Booking(wanted, known.rate_bps, start_us, end_us)
 
 

@@ -4,35 +4,31 @@ No I/O and no clock: the time is an argument, every answer is a value, and what 
 :class:`~controller.plan.kept_ledger.KeptLedger`. Whoever owns it holds a lock around it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from controller.plan.admission import Refused, Request, lower_classes, reserved_fields, round_dead
-from controller.plan.announced_flows import AnnouncedFlows, announced_flows
-from controller.plan.announcement_refusals import no_way, refused
+from controller.plan.admission import Refused, Request, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises
-from controller.plan.answers import answers
-from controller.plan.beside import Admission, not_told_apart
+from controller.plan.announcements import Announcement, Wish, led_by
+from controller.plan.beside import Admission
 from controller.plan.booking_lead import Market, lapsing_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
-from controller.plan.failover import crossed
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
-from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation, due_event
+from controller.plan.promised_flows import PromisedFlows
+from controller.plan.promising import Promising
+from controller.plan.reservations import MAX_TIME_US, Reservation, due_event
 from controller.plan.resources import capacities, need
-from controller.plan.routes import Route, TransferEnds, by_paths_left, routes
 from controller.plan.schedules import Schedules
-from controller.plan.told_apart import Booked, reserved_bps, told_apart
 from controller.plan.unsaved import Unsaved, with_saved
 from topology.network import Hop, Network
-from topology.protocol import FlowClass, Tail
+from topology.protocol import Tail
 
 HOLD_US = 60_000_000
 
@@ -68,8 +64,8 @@ class Ledger:
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
         self.schedules = Schedules(network, policy, self.calendar)
+        self._flows = PromisedFlows(network, policy, self.schedules)
         self._due = Due()
-        self._announced: dict[str, AnnouncedFlows] = {}  # of the latest demand
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
         self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
@@ -78,7 +74,7 @@ class Ledger:
     def go_by(self, network: Network) -> None:
         """Go by other delays of the same network; what was promised stays as it is."""
         self.network = network
-        self._announced = {}
+        self._flows.go_by(network)
         self._admission.go_by(network)
 
     # What is asked of it.
@@ -159,48 +155,18 @@ class Ledger:
         """Promise bytes that are coming."""
         if self.policy.classes[wish.flow_class].tail is Tail.CODED:
             wish = replace(wish, tail=Tail.CODED)
-        routes = self._routes(wish, senders, target, now_us)
-        if not routes:
-            return no_way(self.network, wish.flow_class, (senders[0], target), self.down, now_us)
-        answers = promises(wish, routes, self.calendar, now_us)
-        answers.sort(key=lambda a: (self._waits(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
-        others = [self._admission.confused(answer) for answer in answers]
-        told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
-        if told is not None:
-            self._sequence += 1
-            told = self.ended.begun(told, self._sequence)
-            self._enter(told)
-            self._unsaved_announcements.put(told.announcement_id, None, told)
-            return told
-        if others and others[0]:
-            return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
-        lower = self._class_that_would_do(wish, senders, target, now_us)
-        answer = refused(wish, routes, self.calendar, now_us, lower)
-        return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
+        answer = self._promising(now_us).answer(wish, senders, target)
+        if isinstance(answer, Refused):
+            return answer
+        self._sequence += 1
+        begun = self.ended.begun(answer, self._sequence)
+        self._enter(begun)
+        self._unsaved_announcements.put(begun.announcement_id, None, begun)
+        return begun
 
-    def _waits(self, answer: Announcement) -> bool:
-        """Return whether a promise waits for a circuit that carries nothing now; by a deadline others are preferred."""
-        return not answer.pool and any(crossed(self.network, flow.path, self.down) for flow in answer.flows)
-
-    def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> FlowClass | None:
-        for flow_class in lower_classes(wish.flow_class, self.policy):
-            lower = replace(wish, flow_class=flow_class)
-            if flow_class in ANNOUNCEABLE and any(
-                self._admission.confused(answer) is None
-                for answer in promises(lower, self._routes(lower, senders, target, now_us), self.calendar, now_us)
-            ):
-                return flow_class
-        return None
-
-    def _routes(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> tuple[Route, ...]:
-        named, ends = (wish.announcement_id, wish.flow_class), TransferEnds(senders, target, wish.lanes)
-        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys()
-        up, closed = leased - self.down, leased & self.down & self.closed(now_us)
-        found = tuple(routes(self.network, named, ends, by_paths_left(self.network, self.in_plan(), self.down), up))
-        if not closed:
-            return found
-        later = routes(self.network, named, ends, (), up | closed)  # the calendar knows when these are there again
-        return (*found, *(one for one in later if not closed.isdisjoint(one.circuits)))
+    def _promising(self, now_us: int) -> Promising:
+        admission, closed = self._admission, self.closed(now_us)
+        return Promising(admission.market, admission, self.in_plan(), self.down, closed, now_us)
 
     def forget(self, announcement_id: str, now_us: int, ending: Ending = Ending.RELEASED) -> EndedAnnouncement:
         """Take an announcement out, and keep what became of it.
@@ -258,23 +224,6 @@ class Ledger:
         """Return the circuits that are to carry nothing now, or before a plan made now has shrunk."""
         return self.schedules.closed(now_us)
 
-    def paths_left(self, known: Reservation, at_us: int) -> tuple[tuple[str, ...], ...]:
-        """Return the paths of a reservation that :meth:`closed` leaves; if it leaves none all."""
-        closed = self.closed(at_us) if len(known.paths) > 1 else frozenset()
-        return tuple(p for p in known.paths if not crossed(self.network, p, closed)) or known.paths
-
-    def overbooked(self, now_us: int) -> Iterator[Reservation]:
-        """Yield, the newest first, reservations that must fail because a capacity no longer holds all that is in force.
-
-        The caller fails each as it comes; the iteration looks again after that. One with a backup goes on by the path
-        that is left while a circuit of the other one is to carry nothing.
-        """
-        for known in sorted(self.in_plan(), key=lambda r: -r.sequence):
-            left = self.paths_left(known, now_us)
-            claims = need(self.network, left, known.flow_class).claims(known.rate_bps)
-            if any(self.calendar.free_bps(resource, now_us) < 0 for resource, _ in claims):
-                yield known
-
     # What the plan must carry.
 
     def in_plan(self) -> tuple[Reservation, ...]:
@@ -300,28 +249,8 @@ class Ledger:
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
             path_of: the path that a reservation takes now, and what draws on it; empty for one that must wait.
         """
-        flows, booked, carried = list(standing), list[Booked](), self.carried()
-        two_paths = {known.reservation_id: known for known in carried if len(known.paths) > 1}
-        for known in carried:
-            if (flow := flow_of(known)) is not None:
-                flows.append(flow)
-            booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
-        before, self._announced = self._announced, {}
-        for name, promise in with_saved(self.announcements, self._unsaved_announcements).items():
-            drawn_on = two_paths.get(promise.pool)
-            path = path_of(drawn_on) if drawn_on else ()
-            one = announced_flows(promise, now_us, self.network, self.policy, path, before.get(name))
-            self._announced[name] = one
-            for flow in one.flows:
-                flows.append(flow)
-                if not promise.pool:
-                    needs = need(self.network, (flow.path,), flow.flow_class)
-                    booked.append(Booked((flow.host, flow.target), needs, (flow.path,), flow.floor_bps))
-        planned = told_apart(flows, self.policy)
-        ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
-        answering = (flow for flow in planned if (flow.host, flow.target) in ends)
-        reserved = reserved_bps(booked, answers(answering, self.policy))
-        return PlanInput(planned, self.schedules.usable_bps(now_us), reserved)
+        announced = with_saved(self.announcements, self._unsaved_announcements)
+        return self._flows.demand(standing, self.carried(), announced, now_us, flow_of, path_of)
 
     # Writing it down.
 

@@ -18,6 +18,7 @@ from controller.plan.failover import turned
 from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
+from controller.plan.overbooked import overbooked
 from controller.plan.plan import Entry, Plan, PlanInput
 from controller.plan.reservations import Reservation
 from controller.plan.transitions import Stage, Step
@@ -217,7 +218,7 @@ class VirtualSite:
         for known in lapsed:
             self._forget(known)
         failed = [known.announcement_id for known in lapsed]
-        for over in ledger.overbooked(self.now_us):
+        for over in overbooked(ledger, self.now_us):
             ledger.happened(over.reservation_id, LifecycleEvent.FAIL, self.now_us, "the circuit has less than it was")
             failed.append(over.reservation_id)
         self._decided()

@@ -9,6 +9,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import Illegal, LifecycleEvent, ReservationState
+from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
@@ -199,9 +200,9 @@ def test_a_schedule_of_the_provider_is_a_change_of_capacity_and_fails_the_newest
     running(ledger, "old", rate_bps=400_000_000)
     running(ledger, "new", rate_bps=500_000_000)
     ledger.set_schedule(WAN, [(NOW + 10 * S, NOW + 20 * S, 500_000_000)])
-    assert list(ledger.overbooked(NOW)) == []
+    assert list(overbooked(ledger, NOW)) == []
     failed = []
-    for known in ledger.overbooked(NOW + 10 * S):
+    for known in overbooked(ledger, NOW + 10 * S):
         failed.append(known.reservation_id)
         ledger.happened(known.reservation_id, LifecycleEvent.FAIL, NOW + 10 * S, "the circuit has less")
     assert failed == ["new"]

@@ -8,6 +8,7 @@ from controller.plan.announcement_states import Ending
 from controller.plan.kept_ledger import KeptLedger
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
+from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import NOW, S, asked, created, wish
@@ -59,7 +60,7 @@ def test_a_promise_for_which_no_circuit_has_room_is_left_to_the_clock_on_the_fir
     ledger = restored(ledger_of(NORTH, asked(rate_bps=600_000_000)), small)
     assert middles(ledger) == [("ls1", "first", "ch1")]
     ledger.tick(NOW + 100 * S)
-    assert [known.reservation_id for known in ledger.overbooked(NOW + 100 * S)] == ["0"]
+    assert [known.reservation_id for known in overbooked(ledger, NOW + 100 * S)] == ["0"]
 
 
 PORTS = {

@@ -1,0 +1,78 @@
+"""What bytes that are coming can be promised at an instant, beside all that is promised. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from controller.plan.admission import Refused, lower_classes
+from controller.plan.announcement_refusals import no_way, refused
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promises
+from controller.plan.beside import Admission, not_told_apart
+from controller.plan.booking_lead import Market
+from controller.plan.failover import crossed
+from controller.plan.reservations import MOST_AHEAD_US, Reservation
+from controller.plan.routes import Route, TransferEnds, by_paths_left, routes
+from topology.protocol import FlowClass
+
+
+@dataclass(frozen=True, slots=True)
+class Promising:
+    """What promises are made by.
+
+    Attributes:
+        market: what there is to be had.
+        admission: what is claimed of pairs of hosts.
+        running: the reservations whose time it is.
+        down: circuits that nothing which begins now can use.
+        closed: circuits that are to carry nothing now; the calendar knows when they are there again.
+        now_us: Unix time.
+    """
+
+    market: Market
+    admission: Admission
+    running: Iterable[Reservation]
+    down: frozenset[str]
+    closed: frozenset[str]
+    now_us: int
+
+    def answer(self, wish: Wish, senders: tuple[str, ...], target: str) -> Announcement | Refused:
+        """Return the best promise for a wish that can be told apart from all others, or why there is none."""
+        network, calendar, now_us = self.market.network, self.market.calendar, self.now_us
+        routes = self._routes(wish, senders, target)
+        if not routes:
+            return no_way(network, wish.flow_class, (senders[0], target), self.down, now_us)
+        answers = promises(wish, routes, calendar, now_us)
+        answers.sort(key=lambda a: (self._waits(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
+        others = [self.admission.confused(answer) for answer in answers]
+        told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
+        if told is not None:
+            return told
+        if others and others[0]:
+            return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
+        lower = self._class_that_would_do(wish, senders, target)
+        answer = refused(wish, routes, calendar, now_us, lower)
+        return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
+
+    def _waits(self, answer: Announcement) -> bool:
+        """Return whether a promise waits for a circuit that carries nothing now; by a deadline others are preferred."""
+        return not answer.pool and any(crossed(self.market.network, flow.path, self.down) for flow in answer.flows)
+
+    def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str) -> FlowClass | None:
+        for flow_class in lower_classes(wish.flow_class, self.market.policy):
+            lower = replace(wish, flow_class=flow_class)
+            if flow_class in ANNOUNCEABLE and any(
+                self.admission.confused(answer) is None
+                for answer in promises(lower, self._routes(lower, senders, target), self.market.calendar, self.now_us)
+            ):
+                return flow_class
+        return None
+
+    def _routes(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Route, ...]:
+        network, now = self.market.network, by_paths_left(self.market.network, self.running, self.down)
+        named, ends = (wish.announcement_id, wish.flow_class), TransferEnds(senders, target, wish.lanes)
+        leased = frozenset(c.name for c in network.circuits) - self.market.lead_us.keys()
+        up, closed = leased - self.down, leased & self.down & self.closed
+        found = tuple(routes(network, named, ends, now, up))
+        if not closed:
+            return found
+        later = routes(network, named, ends, (), up | closed)
+        return (*found, *(one for one in later if not closed.isdisjoint(one.circuits)))
