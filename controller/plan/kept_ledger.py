@@ -111,11 +111,6 @@ class KeptLedger(Ledger):
         self._unsaved_announcements.put(announcement.announcement_id, announcement, now)
         self._enter(now)
 
-    def _is_in_the_way(self, known: Announcement) -> bool:
-        """Return whether an announcement has no room beside other promises, or cannot be told from one of them."""
-        no_room = any(self.calendar.shortage(booking) for _, booking in known.bookings() if not known.pool)
-        return no_room or self._admission.confused(known) is not None
-
     def follow(
         self,
         reservations: Iterable[Reservation],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from controller.plan.admission import Refused, Request, reserved_fields, round_dead
+from controller.plan.admission import Reason, Refused, Request, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import Announcement, Wish, led_by
 from controller.plan.beside import Admission
@@ -156,6 +156,8 @@ class Ledger:
         if self.policy.classes[wish.flow_class].tail is Tail.CODED:
             wish = replace(wish, tail=Tail.CODED)
         answer = self._promising(now_us).answer(wish, senders, target)
+        if isinstance(answer, Refused) and answer.reason is Reason.NOT_TOLD_APART and self.down:
+            answer = self._beside_those_led_round(wish, senders, target, now_us) or answer
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
@@ -163,6 +165,44 @@ class Ledger:
         self._enter(begun)
         self._unsaved_announcements.put(begun.announcement_id, None, begun)
         return begun
+
+    def _beside_those_led_round(
+        self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int
+    ) -> Announcement | Refused | None:
+        """Return the answer beside promises of the same hosts whose way is dead, booked by the way that they take now.
+
+        They stay booked as they were if nothing can be promised beside them; None if they have no room there.
+        """
+        promising, pairs = self._promising(now_us), {(sender, target) for sender in senders}
+        of_pairs = (a for a in self.announcements.values() if any((f.host, f.target) in pairs for f in a.flows))
+        before = [known for known in of_pairs if promising.is_stranded(known)]
+        if not before:
+            return None
+        led = [promising.led_round(known) for known in before]
+        stand = self._exchange(before, led, now_us)
+        answer = promising.answer(wish, senders, target) if stand else None
+        if not isinstance(answer, Announcement):
+            self._exchange(led, before, now_us)
+            return answer
+        for known, instead in zip(before, led, strict=True):
+            self._unsaved_announcements.put(known.announcement_id, known, instead)
+        return answer
+
+    def _exchange(self, before: Iterable[Announcement], after: Iterable[Announcement], now_us: int) -> bool:
+        """Have announcements in place of others; return whether these have room from now on, and are told apart."""
+        for known in before:
+            self._cancel(known)
+        stand = True
+        for known in after:
+            stand = stand and not self._is_in_the_way(known, now_us)
+            self._enter(known)
+        return stand
+
+    def _is_in_the_way(self, known: Announcement, from_us: int = 0) -> bool:
+        """Return whether an announcement has no room beside other promises, or cannot be told from one of them."""
+        booked = (booking for _, booking in known.bookings() if not known.pool and booking.end_us > from_us)
+        to_come = (replace(booking, start_us=max(from_us, booking.start_us)) for booking in booked)
+        return any(map(self.calendar.shortage, to_come)) or self._admission.confused(known) is not None
 
     def _promising(self, now_us: int) -> Promising:
         admission, closed = self._admission, self.closed(now_us)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from controller.plan.admission import Refused, lower_classes
 from controller.plan.announcement_refusals import no_way, refused
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promises
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_over, promises
 from controller.plan.beside import Admission, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.failover import crossed
+from controller.plan.paths import default_path
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
 from controller.plan.routes import Route, TransferEnds, by_paths_left, routes
 from topology.protocol import FlowClass
@@ -41,7 +42,8 @@ class Promising:
         if not routes:
             return no_way(network, wish.flow_class, (senders[0], target), self.down, now_us)
         answers = promises(wish, routes, calendar, now_us)
-        answers.sort(key=lambda a: (self._waits(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
+        # By a deadline others are preferred to what waits for a circuit.
+        answers.sort(key=lambda a: (self.is_stranded(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
         others = [self.admission.confused(answer) for answer in answers]
         told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
         if told is not None:
@@ -52,9 +54,19 @@ class Promising:
         answer = refused(wish, routes, calendar, now_us, lower)
         return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
 
-    def _waits(self, answer: Announcement) -> bool:
-        """Return whether a promise waits for a circuit that carries nothing now; by a deadline others are preferred."""
-        return not answer.pool and any(crossed(self.market.network, flow.path, self.down) for flow in answer.flows)
+    def is_stranded(self, known: Announcement) -> bool:
+        """Return whether an announcement that draws on no reservation goes by a circuit that carries nothing now."""
+        return not known.pool and any(crossed(self.market.network, flow.path, self.down) for flow in known.flows)
+
+    def led_round(self, known: Announcement) -> Announcement:
+        """Return an announcement that draws on no reservation by the ways that are left, where its own are dead."""
+        network, down = self.market.network, self.down
+        gone = frozenset(circuit.name for circuit in network.circuits) - self._leased | down
+        paths = (
+            default_path(network, flow.host, flow.target, gone) if crossed(network, flow.path, down) else flow.path
+            for flow in known.flows
+        )
+        return led_over(network, known, tuple(paths))
 
     def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str) -> FlowClass | None:
         for flow_class in lower_classes(wish.flow_class, self.market.policy):
@@ -69,10 +81,13 @@ class Promising:
     def _routes(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Route, ...]:
         network, now = self.market.network, by_paths_left(self.market.network, self.running, self.down)
         named, ends = (wish.announcement_id, wish.flow_class), TransferEnds(senders, target, wish.lanes)
-        leased = frozenset(c.name for c in network.circuits) - self.market.lead_us.keys()
-        up, closed = leased - self.down, leased & self.down & self.closed
+        up, closed = self._leased - self.down, self._leased & self.down & self.closed
         found = tuple(routes(network, named, ends, now, up))
         if not closed:
             return found
         later = routes(network, named, ends, (), up | closed)
         return (*found, *(one for one in later if not closed.isdisjoint(one.circuits)))
+
+    @property
+    def _leased(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.market.network.circuits) - self.market.lead_us.keys()
