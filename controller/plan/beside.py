@@ -88,8 +88,12 @@ class Admission:
 
     def confused(self, announcement: Announcement) -> PairClaim | None:
         """Return a claim that an announcement could not be told apart from; None if there is none."""
-        own = _claims(announcement)
-        return next((other for claim in own for other in self.claims.confused_with(claim)), None)
+        return next(self.all_confused(announcement), None)
+
+    def all_confused(self, announcement: Announcement) -> Iterator[PairClaim]:
+        """Yield the claims that an announcement could not be told apart from."""
+        for claim in _claims(announcement):
+            yield from self.claims.confused_with(claim)
 
     def announces(self, announcement: Announcement) -> None:
         """Take in what an announcement claims."""

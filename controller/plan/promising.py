@@ -1,6 +1,6 @@
 """What bytes that are coming can be promised at an instant, beside all that is promised. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from controller.plan.admission import Refused, lower_classes
@@ -11,7 +11,7 @@ from controller.plan.booking_lead import Market
 from controller.plan.failover import crossed
 from controller.plan.paths import default_path
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
-from controller.plan.routes import Route, TransferEnds, by_paths_left, routes
+from controller.plan.routes import Route, TransferEnds, by_paths_left, route_along, routes
 from topology.protocol import FlowClass
 
 
@@ -49,10 +49,25 @@ class Promising:
         if told is not None:
             return told
         if others and others[0]:
+            along = (one for answer in answers for one in self._along_others(wish, answer))
+            if (told := next(along, None)) is not None:
+                return told
             return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
         lower = self._class_that_would_do(wish, senders, target)
         answer = refused(wish, routes, calendar, now_us, lower)
         return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
+
+    def _along_others(self, wish: Wish, answer: Announcement) -> Iterator[Announcement]:
+        """Yield the promise by the ways of those that a promise could not be told apart from, if these are up."""
+        ways = {claim.ends: claim.path for claim in self.admission.all_confused(answer)}
+        paths = [ways.get((flow.host, flow.target), flow.path) for flow in answer.flows]
+        circuits = {circuit for path in paths for circuit in self.market.network.circuits_along(path)}
+        if answer.pool or answer.lanes or not circuits <= self._leased - self.down:
+            return
+        route = route_along(self.market.network, (wish.announcement_id, wish.flow_class), paths)
+        for along in promises(wish, [route], self.market.calendar, self.now_us):
+            if self.admission.confused(along) is None:
+                yield along
 
     def is_stranded(self, known: Announcement) -> bool:
         """Return whether an announcement that draws on no reservation goes by a circuit that carries nothing now."""

@@ -114,3 +114,11 @@ def test_all_of_the_pair_that_were_led_another_way_are_promised_by_it_together_w
     promised(site, "second")
     assert lines_saved(site) == {"first": "south", "two": "south", "second": "south"}
     assert {host: line for host, (line, _) in planned(site).items()} == {"base20": "south", "base21": "south"}
+
+
+def test_the_next_image_goes_the_way_of_those_under_way_when_the_circuit_is_back(site):
+    says(site, is_live=False)
+    promised(site, "second")
+    says(site, is_live=True)
+    assert promised(site, "third") == "south"
+    assert planned(site) == {"base20": ("south", floors_bps(site))}

@@ -121,6 +121,13 @@ def test_a_second_promise_of_a_class_goes_the_way_of_the_first():
     assert first.path == second.path == ("base20", "ls1", "south", "ch1", "arch")
 
 
+def test_an_announcement_goes_the_way_of_what_its_hosts_have_already():
+    ledger = Ledger(TWO, DEFAULT_POLICY)
+    first = reserve(ledger, "first", constraints=Constraints(include=("south",)))
+    promise = ledger.announce(Wish("image", URGENT, 10**8, None, TWO.framing), ("base20",), "arch", NOW)
+    assert promise.flows[0].path == first.path
+
+
 def test_a_second_way_that_nobody_can_tell_apart_is_refused_when_it_is_asked_for():
     ledger = Ledger(TWO, DEFAULT_POLICY)
     reserve(ledger, "first", rate_bps=800_000_000)
