@@ -19,28 +19,27 @@ from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.overbooked import overbooked
-from controller.plan.plan import Entry, Plan, PlanInput
+from controller.plan.plan import Entry, Plan
 from controller.plan.reservations import Reservation
 from controller.plan.transitions import Stage, Step
 from controller.site import Site
 from controller.state.carried import reservation_obstacles
-from controller.state.desired import basis, circuits_down, demand_now, desired_plan, left_bytes
-from controller.state.installed import Installed, StepDone
+from controller.state.desired import basis, circuits_down, demand_now, left_bytes
+from controller.state.installed import StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
 from controller.state.moment import Moment
 from controller.state.receivers import Senders, news, stores_after
-from controller.state.reported import Hosts, HostState
-from controller.state.value import SiteState, first_state, with_lines_noted
+from controller.state.reported import HostState
+from controller.state.value import SiteState, with_lines_noted
 from controller.whatif.awaited import Awaited, Delays, Wait
+from controller.whatif.beginning import beginning
 from controller.whatif.begun import NOTHING_BEGUN, Begun
+from controller.whatif.plans import Plans, is_same
 from controller.wishes import wish_of
 from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.telemetry import EntryTelemetry, StoreTelemetry, Telemetry
-
-TERM = 1  # the controller's first
-MOST_PLANS = 1_000  # that are remembered: a long run with ever other promises must not fill the memory
 
 
 @dataclass
@@ -62,8 +61,7 @@ class VirtualSite:
     def __post_init__(self) -> None:
         """Begin with the first plan in force, and every agent connected."""
         self._zero_us = self.now_us
-        self._plans: dict[object, Plan] = {}
-        self._latest: Plan | None = None
+        self._plans = Plans(self.site)
         self._kept = KeptLooks()
         self._progress = Progress(sure={Stage.METERS: 0, Stage.QUEUES: 0})
         self._waited_for = 0
@@ -73,36 +71,9 @@ class VirtualSite:
         self._is_behind = False  # the plan does not follow yet what has changed at this instant
         self._at_rest: tuple[SiteState, Progress] | None = None  # in which there was nothing to do
         self.looks_us: int | None = None  # when there may be something to do by itself, if nothing happens before
-        self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
-        state = first_state(self.site, self._instant, TERM)
-        stores = self.begun.stores
-        hosts = {n: HostState(connected=True, stores=stores.get(n, {})) for n in state.reported.hosts}
-        state = self._going_on(state, hosts)
-        plan = self._planned(self._demand(state), state.desired.plan.epoch)
-        for name, known in hosts.items():
-            leases = known.leases.sent(plan.epoch, plan.of_host(name), 0, 0)
-            hosts[name] = known._replace(leases=leases)
-            self.held[name] = plan.of_host(name)
-        state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
-        steps = self.begun.steps or self.delays.steps_of_one(plan.epoch, self.now_us)
-        installed = Installed(plan, plan, plan.epoch, steps)
-        self.state: SiteState = replace(state, installed=installed, desired=replace(state.desired, plan=plan))
-
-    def _going_on(self, state: SiteState, hosts: dict[str, HostState]) -> SiteState:
-        """Return it with the promises that there are, whose hosts send what is left, and with lines that are down."""
-        begun, ledger, lines, now = self.begun, state.wished.ledger, state.reported.lines, self._instant
-        for circuit in sorted(begun.down):
-            lines = lines.said(circuit, (0, 0), now.elapsed_us, is_live=False)
-        ledger.down = circuits_down(self.site, state.wished, replace(state.reported, lines=lines), now)
-        ledger.restore(begun.reservations, begun.announcements, self.now_us)
-        ledger.tick(self.now_us)
-        ledger.saved(ledger.changes(decided=True))
-        left = left_bytes(state.wished)
-        for flow in (flow for known in ledger.announcements.values() for flow in known.flows):
-            if (host := hosts.get(flow.machine)) is None:  # it has no agent, and is not asked
-                continue
-            hosts[flow.machine] = host._replace(wants={**host.wants, flow.name: flow.name in left})
-        return replace(state, reported=replace(state.reported, lines=lines, hosts=Hosts(hosts)))
+        self.state: SiteState = beginning(self.site, self.begun, self.delays, self._plans, self._instant)
+        plan = self.state.desired.plan
+        self.held = {name: plan.of_host(name) for name in self.state.reported.hosts}  # what each host's kernel acts on
 
     def left_bytes(self) -> dict[FlowId, int]:
         """Return what each announced flow has yet to deliver, as the controller counts."""
@@ -283,28 +254,10 @@ class VirtualSite:
             state, _ = with_lines_noted(self.site, state, now)
         state.wished.ledger.down = circuits_down(self.site, state.wished, state.reported, now)
         desired = state.desired
-        plan = self._planned(self._demand(state), desired.next_epoch)
-        if not _same(plan, desired.plan):
+        plan = self._plans.plan(demand_now(self.site, state.wished, state.reported, now), desired.next_epoch)
+        if not is_same(plan, desired.plan):
             desired = desired.becomes(plan, now.elapsed_us)
         self.state = replace(state, desired=desired)
-
-    def _demand(self, state: SiteState) -> PlanInput:
-        return demand_now(self.site, state.wished, state.reported, self._instant)
-
-    def _planned(self, demand: PlanInput, epoch: int) -> Plan:
-        """Return the plan for a demand; of one that was asked for before, what was answered then."""
-        asked = (
-            demand.flows,
-            tuple(demand.capacity_bps.items()),
-            tuple(demand.reserved_bps.items()),
-            demand.down,
-        )
-        if asked not in self._plans:
-            if len(self._plans) >= MOST_PLANS:
-                self._plans.clear()
-            before = self._latest.workings if self._latest else None
-            self._latest = self._plans[asked] = desired_plan(self.site, Installed(), epoch, demand, before)
-        return replace(self._plans[asked], epoch=epoch)
 
     def next_steps(self) -> Iterator[Awaited]:
         """Take the steps that can be taken now; yield what is to be waited for, each once."""
@@ -391,10 +344,3 @@ class VirtualSite:
 
     def _put_host(self, name: str, host: HostState) -> None:
         self.state = replace(self.state, reported=self.state.reported.with_host(name, host))
-
-
-def _same(one: Plan, other: Plan) -> bool:
-    """Return whether two plans say the same, whatever their numbers; mostly they are the same objects."""
-    if one.links is other.links and one.entries is other.entries and one.down is other.down:
-        return True
-    return (one.links, one.entries, one.down) == (other.links, other.entries, other.down)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.plan.purchases import Period
-from controller.whatif import virtual_site
+from controller.whatif import plans
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import (
     CircuitDeath,
@@ -213,7 +213,7 @@ def test_a_run_is_the_same_when_few_plans_are_remembered(monkeypatch):
     night = supposed(image(every_us=17 * S), image(10**8, every_us=23 * S), lasts_s=120)
     night = replace(night, items=(night.items[0], replace(night.items[1], name="other", senders=("base21",))))
     first = Simulation(night).run()
-    monkeypatch.setattr(virtual_site, "MOST_PLANS", 1)
+    monkeypatch.setattr(plans, "MOST_PLANS", 1)
     assert Simulation(night).run() == first
 
 
