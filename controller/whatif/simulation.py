@@ -12,25 +12,21 @@ from functools import partial
 from itertools import count
 
 from controller.plan.admission import Refused, Request
-from controller.plan.keys import FlowId, flow_id
 from controller.plan.transitions import Stage
 from controller.whatif.awaited import Awaited
 from controller.whatif.continued import continued
 from controller.whatif.courses import Courses, QuietStart, Recording
-from controller.whatif.deaths import drawn_deaths
-from controller.whatif.movers import Mover
-from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
-from controller.whatif.rating import Rating
+from controller.whatif.deaths import DeadCircuits, drawn_deaths
+from controller.whatif.outcomes import RunOutcome, TransferOutcome
 from controller.whatif.receivers import Receivers, with_said
-from controller.whatif.sendings import US, Sending, delay_to_us, reserved_payload_bps
+from controller.whatif.sendings import US, Sending
 from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
 from controller.whatif.tellings import Tellings
-from controller.whatif.underway import Underway
+from controller.whatif.traffic import SimulatedTraffic
+from controller.whatif.underway import Underway, announced, reserved
 from controller.whatif.virtual_site import VirtualSite
 from topology.network import Hop
 
-_NO_PAUSE = Mover()
-SLICES = 240  # of the use of circuits over time
 Observer = Callable[[int, Mapping[Hop, int]], None]
 
 
@@ -61,27 +57,16 @@ class Simulation:
         self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays, begun)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._foreseen = self._worked = 0
-        self._looked_us = self.now_us  # until when all sendings have gone on
-        self._sendings: dict[FlowId, Sending] = {}
-        self._transfers: dict[str, Underway] = {}
+        receivers = Receivers(self._network, begun.stores)
+        self._traffic = SimulatedTraffic(self._network, receivers, supposed.from_us, supposed.until_us)
         self._outcomes: list[tuple[int, str, TransferOutcome]] = []
-        self._dead = dict.fromkeys(sorted(supposed.begun.down), 1)  # how many deaths a circuit is under
-        self._deaths: dict[str, tuple[int, int]] = {}
-        self._uses_bps: dict[str, int] = {}
+        self._dead = DeadCircuits(supposed.begun.down, supposed.until_us)
         self._stale, self._went_again = True, False  # the latter: what has begun last went as it did before
         self._ends_us: int | None = None
         self._ticks_us: int | None = None
-        slice_us = -(-(supposed.until_us - supposed.from_us) // SLICES)
-        self._circuit_hops = dict.fromkeys(Hop(tail, head) for tail, head, _ in self._network.circuit_links)
-        self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in self._circuit_hops})
-        self._receivers = Receivers(self._network, begun.stores)
-        self._tellings = Tellings(self.virtual, self._receivers, self._transfers, self._foresee)
-        self._rating = Rating(self._network, self._receivers)
+        self._tellings = Tellings(self.virtual, receivers, self._traffic.transfers, self._foresee)
         self._courses = Courses()
-        self._standing: dict[FlowId, Sending] = {}
-        for flow in supposed.site.standing:
-            one = Sending(flow.name, flow.machine, flow.target, None, _NO_PAUSE, since_us=self.now_us)
-            self._sendings[flow.name] = self._standing[flow.name] = one
+        self._traffic.stands(supposed.site.standing, self.now_us)
         for known in continued(supposed.begun, self.virtual.left_bytes(), self._network, self.now_us):
             self._foresee(known.begun_us, partial(self._goes_on_with, known))
         for item in sorted(supposed.items, key=lambda item: item.name):  # who asks first of two at one instant
@@ -133,16 +118,10 @@ class Simulation:
 
     def _go_on(self, at_us: int) -> None:
         """Let all sendings go on until a time."""
-        took_us = at_us - self._looked_us
-        if took_us > 0:
-            for one in self._sendings.values():
-                one.goes_on(took_us)
-            self._receivers.go_on(took_us)
-            for known in self._transfers.values():
-                known.goes_on(self._looked_us, at_us)
-            self._use.add(self._uses_bps, self._looked_us, at_us)
-            self._courses.went_on((self._looked_us, at_us, self._uses_bps))
-        self._looked_us = self.now_us = self.virtual.now_us = at_us
+        if at_us > self.now_us:
+            self._traffic.go_on(self.now_us, at_us)
+            self._courses.went_on((self.now_us, at_us, self._traffic.uses_bps))
+        self.now_us = self.virtual.now_us = at_us
 
     def _follow(self) -> None:
         """Take the steps of the site that can be taken, and let all rates follow."""
@@ -159,11 +138,11 @@ class Simulation:
 
     def _tick(self) -> None:
         for name in self.virtual.tick():
-            if name in self._transfers:  # it lapsed before all had arrived: its script has given up
-                known = self._transfers[name]
+            if name in self._traffic.transfers:  # it lapsed before all had arrived: its script has given up
+                known = self._traffic.transfers[name]
                 known.why = known.why or "it lapsed before all had arrived"
                 self._close(known, None)
-            for known in self._transfers.values():
+            for known in self._traffic.transfers.values():
                 if known.reservation_id == name:
                     known.why = "failed: the circuit has less than it was"
         self._note_late()
@@ -175,18 +154,10 @@ class Simulation:
         if not self._stale:
             return
         self._stale = False
-        active = [one for one in self._sendings.values() if one.ended_us is None]
-        given = self._rating.given(active, self.virtual.turned(), frozenset(self._dead))
-        for one in active:
-            entry, rate_bps = given.entries.get(one.flow), given.payload_bps.get(one.flow, 0)
-            if rate_bps != one.rate_bps or (entry and entry.flow.path != one.path):
-                one.rate_bps, one.since_us = rate_bps, self.now_us
-            one.path = entry.flow.path if entry else one.path
-        self._uses_bps = {str(hop): bps for hop, bps in given.loads_bps.items() if hop in self._circuit_hops}
+        loads_bps = self._traffic.rate(self.virtual.turned(), self._dead.names, self.now_us)
         if self.observe is not None:
-            self.observe(self.now_us, given.loads_bps)
-        ends_us = (self._receivers.changes_in_us, *(one.ends_in_us for one in active))
-        first_us = min((in_us for in_us in ends_us if in_us is not None), default=None)
+            self.observe(self.now_us, loads_bps)
+        first_us = self._traffic.ends_in_us
         if first_us is not None and self._ends_us != self.now_us + first_us:
             self._ends_us = self.now_us + first_us
             self._foresee(self._ends_us, self._look_at_ends)
@@ -195,7 +166,7 @@ class Simulation:
     def _look_at_ends(self) -> None:
         """Let those that have nothing left step down and be confirmed."""
         self._ends_us, self._stale = None, True
-        for one in tuple(self._sendings.values()):
+        for one in tuple(self._traffic.sendings.values()):
             if one.left == 0 and one.ended_us is None:
                 self._ended(one)
 
@@ -207,13 +178,13 @@ class Simulation:
 
     def _says(self, one: Sending, *, more: bool) -> None:
         """Let the controller hear what a host has seen, if it is still so."""
-        if self._sendings.get(one.flow) is one and (one.ended_us is None) is more:
+        if self._traffic.sendings.get(one.flow) is one and (one.ended_us is None) is more:
             self.virtual.wants(one.host, one.flow, more=more)
             self._stale = True
 
     def _confirmed(self, one: Sending) -> None:
         """Take a transfer as done, and out, when the last of its parts is confirmed."""
-        known = self._transfers.get(one.owner)
+        known = self._traffic.transfers.get(one.owner)
         if known is None or one.confirmed_us != self.now_us:
             return
         if all(part.confirmed_us is not None and part.confirmed_us <= self.now_us for part in known.sendings):
@@ -221,10 +192,10 @@ class Simulation:
 
     def _goes_on_with(self, known: Underway) -> None:
         """Go on with a promise that was made before the scenario began, from now or from its time on."""
-        self._transfers[known.name] = known
+        self._traffic.transfers[known.name] = known
         for one in known.sendings:
             one.since_us = self.now_us
-            self._sendings[one.flow] = one
+            self._traffic.sendings[one.flow] = one
         if known.reservation_id:
             self._foresee(known.promised_us, lambda: self._close(known, self.now_us))
         self._stale = True
@@ -244,7 +215,7 @@ class Simulation:
             return
         self._courses.begin(None if start is None else self._recording(start))
         names = (f"{item.name}+{k}" if k else item.name for k in count())
-        name = next(n for n in names if n not in self._transfers)
+        name = next(n for n in names if n not in self._traffic.transfers)
         if item.rate_bps:
             self._reserves(item, number, name)
         else:
@@ -256,20 +227,17 @@ class Simulation:
         if isinstance(answer, Refused):
             self._refused(item, number, answer)
             return
-        sendings = []
-        for flow, size_bytes in zip(answer.flows, answer.sizes_bytes, strict=True):
-            waits_us = item.session_us + item.opening.round_trips * self._network.path_rtt_us(flow.path)
-            part = size_bytes * 8 * US
-            one = Sending(flow.name, flow.machine, flow.target, part, item.mover, item.file_bytes, name, path=flow.path)
-            sendings.append(one)
+        known = announced(item, number, answer, self.now_us)
+        for one in known.sendings:
+            waits_us = item.session_us + item.opening.round_trips * self._network.path_rtt_us(one.path)
             self._foresee(self.now_us + waits_us, partial(self._opens, one))
-        self._transfers[name] = Underway(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
-        self._transfers[name].note_down(self._network, self._dead)
+        self._traffic.transfers[name] = known
+        known.note_down(self._network, self._dead.names)
 
     def _opens(self, one: Sending) -> None:
         """Let a sending begin: its connection is open, and its host sees that it wants more than its standby rate."""
         one.since_us = self.now_us
-        self._sendings[one.flow] = one
+        self._traffic.sendings[one.flow] = one
         self._stale = True
         self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._says(one, more=True))
 
@@ -280,13 +248,9 @@ class Simulation:
         if isinstance(answer, Refused):
             self._refused(item, number, answer)
             return
-        of, sender = f"{name}#{number}", item.senders[0]
-        one = Sending(flow_id(of, sender), sender, item.target, None, item.mover, item.file_bytes)
-        one.since_us, one.path = self.now_us, answer.path
-        entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing_of(answer.path))
-        known = Underway(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps, reservation_id=of)
-        self._sendings[one.flow] = one
-        self._transfers[name] = known
+        known = reserved(item, number, name, answer, self._network.framing_of(answer.path))
+        self._traffic.sendings.update((one.flow, one) for one in known.sendings)
+        self._traffic.transfers[name] = known
         self._foresee(end_us, lambda: self._close(known, self.now_us))
 
     def _refused(self, item: WorkItem, number: int, answer: Refused) -> None:
@@ -294,11 +258,11 @@ class Simulation:
         self._outcomes.append((self.now_us, item.name, outcome))
 
     def _close(self, known: Underway, done_us: int | None) -> None:
-        if self._transfers.get(known.name) is not known:
+        if self._traffic.transfers.get(known.name) is not known:
             return
-        del self._transfers[known.name]
+        del self._traffic.transfers[known.name]
         for one in known.sendings:
-            self._sendings.pop(one.flow, None)
+            self._traffic.sendings.pop(one.flow, None)
         self.virtual.release(known.name)
         self._stale = True
         self._outcomes.append((known.begun_us, known.item.name, known.outcome(done_us, self.supposed.until_us)))
@@ -308,9 +272,9 @@ class Simulation:
     def _quiet_start(self, item: WorkItem) -> QuietStart | None:
         """Return all that the course of an item follows from where all is quiet; None where it is not."""
         plan = self.virtual.quiet_plan
-        if plan is None or self._transfers or self._receivers.stores or self.observe is not None:
+        if plan is None or self._traffic.transfers or self._traffic.receivers.stores or self.observe is not None:
             return None
-        return QuietStart(item, frozenset(self._dead), plan)
+        return QuietStart(item, self._dead.names, plan)
 
     def _goes_again(self, start: QuietStart, number: int) -> bool:
         """Do again what was done from such a beginning, if nothing else happens before that is over."""
@@ -321,79 +285,62 @@ class Simulation:
         if end_us > self.supposed.until_us or (self._events and self._events[0][0] <= end_us):
             return False
         self._courses.begin(None)
-        course.add_to(self._use, list(self._standing.values()), self.now_us)
+        course.add_to(self._traffic.use, list(self._traffic.standing.values()), self.now_us)
         self._outcomes += [(one.begun_us, one.item, one) for one in course.shifted(self.now_us, number)]
         self._worked += course.events
         self._went_again = True
-        self._looked_us = self.now_us = self.virtual.now_us = end_us
+        self.now_us = self.virtual.now_us = end_us
         return True
 
     def _recording(self, start: QuietStart) -> Recording:
-        sent = tuple(one.sent for one in self._standing.values())
+        sent = tuple(one.sent for one in self._traffic.standing.values())
         return Recording(start, self.now_us, self._foreseen, self._worked, len(self._outcomes), sent)
 
     def _end_recording(self, recording: Recording) -> None:
         """Keep what was recorded once all is quiet again, and as it was."""
-        if self._transfers or self.virtual.quiet_plan is None:
+        if self._traffic.transfers or self.virtual.quiet_plan is None:
             return
         outcomes = [one for _, _, one in self._outcomes[recording.outcomes :]]
-        course = recording.ended(self.now_us, self._worked, outcomes, list(self._standing.values()))
+        course = recording.ended(self.now_us, self._worked, outcomes, list(self._traffic.standing.values()))
         self._courses.end(self._quiet_start(recording.start.item), course)
 
     # The circuits.
 
     def _dies(self, death: CircuitDeath) -> None:
         circuit, end_us = death.circuit, death.at_us + death.down_for_us
-        times, down_us = self._deaths.get(circuit, (0, 0))
-        self._deaths[circuit] = (times + 1, down_us + min(end_us, self.supposed.until_us) - death.at_us)
-        self._dead[circuit] = self._dead.get(circuit, 0) + 1
-        for one in tuple(self._sendings.values()):
-            self._loses(one, circuit)
-        for known in self._transfers.values():
-            known.note_down(self._network, self._dead)
+        self._dead.dies(death)
+        for one in self._traffic.loses(circuit, self.now_us):
+            self._foresee(self.now_us + self._network.path_rtt_us(one.path), partial(self._opens, one))
+        for known in self._traffic.transfers.values():
+            known.note_down(self._network, self._dead.names)
         self._stale = True
         self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._line(circuit, is_live=False))
         self._foresee(end_us, lambda: self._returns(circuit))
 
-    def _loses(self, one: Sending, circuit: str) -> None:
-        """Take back what of a sending was on a circuit that dies; what had ended begins again a round trip later."""
-        delay_us = delay_to_us(self._network, one.path, circuit)
-        if delay_us is None:
-            return
-        had_ended = one.ended_us is not None
-        if had_ended and self.now_us - (one.ended_us or 0) >= delay_us:
-            return  # the last of it has passed
-        one.loses(self.now_us, delay_us)
-        if had_ended:
-            one.ended_us = one.confirmed_us = None
-            one.rate_bps = 0
-            del self._sendings[one.flow]
-            self._foresee(self.now_us + self._network.path_rtt_us(one.path), lambda: self._opens(one))
-
     def _returns(self, circuit: str) -> None:
-        self._dead[circuit] -= 1
-        if not self._dead[circuit]:
-            del self._dead[circuit]
+        if self._dead.returns(circuit):
             self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._line(circuit, is_live=True))
         self._stale = True
 
     def _line(self, circuit: str, *, is_live: bool) -> None:
-        if (circuit not in self._dead) is is_live:
+        if (circuit not in self._dead.names) is is_live:
             self.virtual.line(circuit, is_live=is_live)
             self._note_late()
 
     def _note_late(self) -> None:
         """Note why promises will be late, as the controller says it."""
-        down = ", ".join(sorted(self._dead))
+        down = ", ".join(sorted(self._dead.names))
         for name, late in self.virtual.late().items():
-            if name in self._transfers:
-                self._transfers[name].why = f"{down} down: {late.why}" if down else late.why
-        for known in (each for each in self._transfers.values() if each.is_watched):
+            if name in self._traffic.transfers:
+                self._traffic.transfers[name].why = f"{down} down: {late.why}" if down else late.why
+        for known in (each for each in self._traffic.transfers.values() if each.is_watched):
             known.note_carried(self.virtual.obstacles(known.reservation_id))
 
     def _outcome(self) -> RunOutcome:
-        for known in tuple(self._transfers.values()):
+        for known in tuple(self._traffic.transfers.values()):
             self._outcomes.append((known.begun_us, known.item.name, known.outcome(None, self.supposed.until_us)))
         outcomes = tuple(outcome for _, _, outcome in sorted(self._outcomes, key=lambda o: (*o[:2], o[2].number)))
-        standing = {str(name): one.sent // (8 * US) for name, one in self._standing.items()}
-        return RunOutcome(self.seed, self.supposed.until_us, outcomes, self._use, self._deaths, standing, self._worked)
+        standing = {str(name): one.sent // (8 * US) for name, one in self._traffic.standing.items()}
+        return RunOutcome(
+            self.seed, self.supposed.until_us, outcomes, self._traffic.use, self._dead.deaths, standing, self._worked
+        )

@@ -3,11 +3,14 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
-from controller.plan.announcements import HANDOVER_US
+from controller.plan.announcements import HANDOVER_US, Announcement
+from controller.plan.keys import flow_id
+from controller.plan.reservations import Reservation
 from controller.whatif.outcomes import TransferOutcome
-from controller.whatif.sendings import US, Sending
+from controller.whatif.sendings import US, Sending, reserved_payload_bps
 from controller.whatif.supposed import WorkItem
 from topology.network import Network, hops
+from topology.wire import Framing
 
 
 @dataclass(slots=True)
@@ -81,3 +84,32 @@ class Underway:
         if outcome.is_late(until_us):
             return replace(outcome, why=self.why or "it was sent slower than promised")
         return outcome
+
+
+def announced(item: WorkItem, number: int, promise: Announcement, now_us: int) -> Underway:
+    """Return a transfer that was announced now, none of whose senders sends yet."""
+    name = promise.announcement_id
+    sendings = tuple(
+        Sending(
+            flow.name, flow.machine, flow.target, size_bytes * 8 * US, item.mover, item.file_bytes, name, path=flow.path
+        )
+        for flow, size_bytes in zip(promise.flows, promise.sizes_bytes, strict=True)
+    )
+    return Underway(item, number, name, now_us, promise.promised_us, sendings)
+
+
+def reserved(item: WorkItem, number: int, name: str, known: Reservation, framing: Framing) -> Underway:
+    """Return a reservation that begins now, whose sender sends all that it has."""
+    of, sender = known.reservation_id, item.senders[0]
+    one = Sending(
+        flow_id(of, sender),
+        sender,
+        item.target,
+        None,
+        item.mover,
+        item.file_bytes,
+        since_us=known.start_us,
+        path=known.path,
+    )
+    floor_bps = reserved_payload_bps(item.rate_bps, framing)
+    return Underway(item, number, name, known.start_us, known.end_us, (one,), floor_bps=floor_bps, reservation_id=of)
