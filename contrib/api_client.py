@@ -42,7 +42,7 @@ PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 TEXTS = {"text/plain", "text/calendar"}
 KEY, MATCH = "Idempotency-Key", "If-Match"
 CACHED = "If-None-Match"  # the client keeps no answers
-REPEATABLE = {"commit_reservation", "renew_reservation", "release_reservation"}
+REPEATABLE = {"commit_reservation", "renew_reservation", "release_reservation", "cancel_maintenance"}
 """Beside reading, and what has a key: done twice, they answer twice the same."""
 
 Schema = Mapping[str, Any]

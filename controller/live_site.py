@@ -150,7 +150,7 @@ def live_site(site: Site, state: SiteState, promises: KnownPromises, now: Instan
     """
     down = state.reported.lines.down(now.elapsed_us)
     schedules = {name: list(periods) for name, periods in site.schedules.items()}
-    for one in state.wished.maintenance:
+    for one in (each for each in state.wished.maintenance if not each.is_withdrawn):
         schedules.setdefault(one.circuit, []).append(Period(one.start_us, one.end_us, 0))
     return LiveSite(
         now.calendar_us,

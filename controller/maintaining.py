@@ -12,13 +12,21 @@ from controller.checks import check_times
 from controller.database import Noted
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.keeping import Unkeepable
-from controller.plan.maintenance import Maintenance, beside, broken_by, impose, lift
+from controller.plan.maintenance import (
+    WITHDRAWN_US,
+    Maintenance,
+    beside,
+    broken_by,
+    broken_meanwhile,
+    impose,
+    lift,
+)
 from controller.plan.purchases import Period
 from controller.saves import Saved, Saves
 from controller.state.guard import GuardedState
 
 LONGEST_US = 366 * 86_400_000_000
-KEPT_US = 2 * 86_400_000_000  # so long it can be seen what is over: all of yesterday
+KEPT_US = 2 * 86_400_000_000  # so long it can be seen what is over, all of yesterday, and be asked for again
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,8 @@ class Planned:
         maintenance: it.
         breaks: the reservations that it breaks, or would.
         beside: those of the same circuit that are planned for some of its time already.
-        is_planned: whether it is; not if it was only asked what it would break, or if it would and was not forced.
+        is_planned: whether it is; not if it was only asked what it would break, or if it would and was not forced, or
+            if it was asked for before and is over.
     """
 
     maintenance: Maintenance
@@ -38,14 +47,28 @@ class Planned:
     is_planned: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _HandedOver:
+    """What was handed to the database last, which may not be in what was wished yet.
+
+    Attributes:
+        restored: of which reading of the database it was.
+        maintenance: it.
+        told: done once it is saved, and counts.
+    """
+
+    restored: int
+    maintenance: tuple[Maintenance, ...]
+    told: Future[None]
+
+
 class Maintaining:
     """The use cases over one state."""
 
     def __init__(self, state: GuardedState, saves: Saves) -> None:
         self._state = state
         self._saves = saves
-        # What was handed to the database last, which may not be in what was wished yet; and of which reading that was.
-        self._handed_over: tuple[int, tuple[Maintenance, ...]] | None = None
+        self._handed_over: _HandedOver | None = None
 
     def all(self, ends_after_us: int | None = None) -> tuple[Maintenance, ...]:
         """Return those that are not over, or end after a moment, in the order of their start.
@@ -54,7 +77,8 @@ class Maintaining:
         """
         with self._state.changed:
             after_us = self._state.now_us() if ends_after_us is None else ends_after_us
-            known = (one for one in self._state.wished.maintenance if one.end_us > after_us)
+            every = self._state.wished.maintenance
+            known = (one for one in every if one.end_us > after_us and not one.is_withdrawn)
             return tuple(sorted(known, key=lambda one: (one.start_us, one.name)))
 
     @property
@@ -63,7 +87,7 @@ class Maintaining:
         return self._state.site.schedules
 
     def plan(self, asked: Callable[[int], Maintenance], *, only_look: bool, force: bool) -> Saved[Planned]:
-        """Plan a maintenance; if it would break reservations, only where that is forced.
+        """Plan a maintenance; if it would break reservations, only where that is forced. By a key it is planned once.
 
         Args:
             asked: from the time to what is asked.
@@ -72,14 +96,17 @@ class Maintaining:
 
         Raises:
             NotKnown: there is no such circuit.
-            NotAllowed: a time that makes no sense.
+            NotAllowed: a time that makes no sense, or a key that was used for another one.
             DatabaseFailed: nothing can be saved now.
         """
         state, site = self._state, self._state.site
         with state.changed:
             self._saves.check()
             now_us, ledger = state.now_us(), state.wished.ledger
-            one = replace(asked(now_us), creator=present_asker().who, created_us=now_us)
+            one, known = replace(asked(now_us), creator=present_asker().who, created_us=now_us), self._last_word()
+            earlier = next((each for each in known if one.key and each.key == one.key and not only_look), None)
+            if earlier is not None:
+                return self._repeated(earlier, one, known)
             circuits = tuple(circuit.name for circuit in site.network.circuits)
             if one.circuit not in circuits:
                 raise NotKnown("circuit", one.circuit, circuits)
@@ -87,22 +114,35 @@ class Maintaining:
             check_times(one.start_us, one.end_us, now_us)
             if one.end_us - one.start_us > LONGEST_US:
                 raise NotAllowed("end", "a maintenance takes a year at most: take the circuit out of the network")
-            known = self._last_word()
             others = beside(one, known)
             breaks = broken_by(ledger, one, now_us)
             if only_look or (breaks and not force):
-                done: Future[None] = Future()
-                done.set_result(None)
-                return Saved(Planned(one, breaks, others, is_planned=False), done)
+                return Saved(Planned(one, breaks, others, is_planned=False), _done())
             noted = Noted("maintenance.planned", one.name, None, _noted(one))
             saved = self._saved((*known, one), noted, one, lambda: self._begins(one))
             return Saved(Planned(one, breaks, others, is_planned=True), saved)
 
+    def _repeated(self, earlier: Maintenance, asked: Maintenance, known: tuple[Maintenance, ...]) -> Saved[Planned]:
+        """Return what became of a wish whose key comes again; under the lock."""
+        if earlier.fingerprint != asked.fingerprint:
+            raise NotAllowed("Idempotency-Key", f'"{earlier.key}" was used for another maintenance')
+        now_us, wished = self._state.now_us(), self._state.wished
+        if earlier.end_us <= now_us:
+            return Saved(Planned(earlier, (), (), is_planned=False), self._saved_last(), is_repeated=True)
+        if earlier.name in {one.name for one in wished.maintenance}:
+            left = _without(wished.maintenance, earlier, now_us)
+            periods = self._state.site.schedules.get(earlier.circuit, ())
+            breaks = broken_meanwhile(wished.ledger, earlier, left, periods, now_us)
+        else:  # it is being saved
+            breaks = broken_by(wished.ledger, earlier, now_us)
+        others = beside(earlier, (one for one in known if one is not earlier))
+        return Saved(Planned(earlier, breaks, others, is_planned=True), self._saved_last(), is_repeated=True)
+
     def cancel(self, name: str) -> Saved[Maintenance]:
-        """Take a maintenance back; what of it is over stays over.
+        """Take a maintenance back; what of it is over stays over, and one that is taken back stays so.
 
         Raises:
-            NotKnown: there is none of this name that is not over.
+            NotKnown: there is none of this name.
             DatabaseFailed: nothing can be saved now.
         """
         state = self._state
@@ -110,19 +150,25 @@ class Maintaining:
             self._saves.check()
             now_us = state.now_us()
             last_word, counts = self._last_word(), {one.name for one in state.wished.maintenance}
-            known = {one.name: one for one in last_word if one.end_us > now_us and one.name in counts}
+            known = {one.name: one for one in last_word if one.end_us <= now_us or one.name in counts}
             if name not in known:
-                raise NotKnown("maintenance", name, tuple(known))
+                raise NotKnown("maintenance", name, tuple(one.name for one in known.values() if one.end_us > now_us))
             one = known[name]
+            if one.end_us <= now_us:
+                return Saved(one, self._saved_last(), is_repeated=True)
             noted = Noted("maintenance.cancelled", name, _noted(one), None)
             left = _without(last_word, one, now_us)
             return Saved(one, self._saved(left, noted, one, lambda: self._ends(one)))
 
     def _last_word(self) -> tuple[Maintenance, ...]:
         """Return all that there will be once all that was handed over is saved; under the lock."""
-        wished = self._state.wished
-        restored, handed_over = self._handed_over or (None, ())
-        return handed_over if restored == wished.restored else wished.maintenance
+        last, wished = self._handed_over, self._state.wished
+        return wished.maintenance if last is None or last.restored != wished.restored else last.maintenance
+
+    def _saved_last(self) -> Future[None]:
+        """Return what is done once all that was handed over is saved; under the lock."""
+        last = self._handed_over
+        return _done() if last is None or last.restored != self._state.wished.restored else last.told
 
     def _saved(
         self, left: tuple[Maintenance, ...], noted: Noted, one: Maintenance, then: Callable[[], None]
@@ -130,7 +176,7 @@ class Maintaining:
         """Save all that there are, then let one begin or end to count; under the lock."""
         now_us, told = self._state.now_us(), Future[None]()
         kept = tuple(each for each in left if each.end_us > now_us - KEPT_US)
-        self._handed_over = self._state.wished.restored, kept
+        self._handed_over = _HandedOver(self._state.wished.restored, kept, told)
         saved = self._saves.save_maintenance(kept, noted)
 
         def heard(done: Future[None]) -> None:
@@ -172,10 +218,17 @@ class Maintaining:
 
 
 def _without(known: tuple[Maintenance, ...], one: Maintenance, now_us: int) -> tuple[Maintenance, ...]:
-    """Return those that are known when one is taken back: of that, what is over."""
-    was = (replace(one, end_us=now_us),) if one.start_us < now_us else ()
-    return (*(each for each in known if each.name != one.name), *was)
+    """Return those that are known when one is taken back: of that, what is over, or that it was."""
+    was = replace(one, start_us=min(one.start_us, now_us - WITHDRAWN_US), end_us=now_us)
+    return (*(each for each in known if each.name != one.name), was)
+
+
+def _done() -> Future[None]:
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _noted(one: Maintenance) -> dict[str, object]:
-    return {name: value for name, value in asdict(one).items() if name not in {"name", "creator", "created_us"}}
+    untold = {"name", "creator", "created_us", "key", "fingerprint"}
+    return {name: value for name, value in asdict(one).items() if name not in untold}

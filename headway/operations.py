@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.promise_operations import PromiseOperations
-from headway.transport import Asked, segment
+from headway.transport import Asked, made_up, segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,18 +151,27 @@ class Operations(PromiseOperations):
         answer: list[MaintenanceOut] = self.call(Asked("GET", "/v1/maintenance", repeatable=True))
         return answer
 
-    def plan_maintenance(self, body: MaintenanceIn) -> PlannedOut:
+    def plan_maintenance(self, body: MaintenanceIn, *, idempotency_key: str | None = None) -> PlannedOut:
         """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
 
         If it would break reservations it is refused with what they are and what would be granted instead, unless
-        `force` is said. `only_look` says that and plans nothing.
+        `force` is said. `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and
+        the same body, it is the same maintenance.
         """
-        answer: PlannedOut = self.call(Asked("POST", "/v1/maintenance", body=body))
+        answer: PlannedOut = self.call(
+            Asked(
+                "POST",
+                "/v1/maintenance",
+                headers={"Idempotency-Key": made_up(idempotency_key)},
+                body=body,
+                repeatable=True,
+            )
+        )
         return answer
 
     def cancel_maintenance(self, id_: str) -> MaintenanceOut:
-        """Take a maintenance back; what of it is over stays over."""
-        answer: MaintenanceOut = self.call(Asked("DELETE", f"/v1/maintenance/{segment(id_)}"))
+        """Take a maintenance back; what of it is over stays over. One that is taken back already stays so."""
+        answer: MaintenanceOut = self.call(Asked("DELETE", f"/v1/maintenance/{segment(id_)}", repeatable=True))
         return answer
 
     def get_scenario(self) -> ScenarioOut:

@@ -26,6 +26,7 @@ def maintenance(
     only_look: Annotated[bool, typer.Option("--dry-run", help="Only say what it would break.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Though it breaks reservations.")] = False,
     cancel: Annotated[str | None, typer.Option(help="Take the one of this id back.")] = None,
+    key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -36,7 +37,7 @@ def maintenance(
 
     headway maintenance chile-illinois --start "tomorrow 10:00" --for 2h --dry-run
     """
-    where = base.zone_option(zone)
+    where, key = base.zone_option(zone), base.request_key(key)
     if cancel is not None or circuit is None:
         if cancel is not None and circuit is not None:
             base.stop("name a circuit, or --cancel ID", base.EXIT_USAGE)
@@ -53,9 +54,9 @@ def maintenance(
         body["duration_s"] = shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
     else:
         body["end"] = base.instant(until, where, "--until", body.get("start"))
-    with base.client_of(url) as controller:
+    with base.repeatable(key), base.client_of(url) as controller:
         try:
-            planned = controller.plan_maintenance(body)
+            planned = controller.plan_maintenance(body, idempotency_key=key)
         except ApiProblem as problem:
             if problem.kind != "/problems/would-break":
                 raise
@@ -63,6 +64,9 @@ def maintenance(
             if not as_json:
                 _show_broken(problem.problem["breaks"], stderr=True)
             raise typer.Exit(base.EXIT_REFUSED) from None
+    if not planned["planned"] and not only_look:
+        why = f"{planned['maintenance']['id']} was planned with this key, and is over or taken back"
+        base.stop(f"{why}; to plan anew, use another --key or none", base.EXIT_FAILED)
     if as_json:
         typer.echo(json.dumps(planned))
         return

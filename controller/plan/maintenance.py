@@ -11,6 +11,8 @@ from controller.plan.ledger import Ledger
 from controller.plan.purchases import Period
 from topology.network import Hop
 
+WITHDRAWN_US = 1  # the shortest time: a controller of before there were such reads no empty one
+
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
@@ -24,6 +26,8 @@ class Maintenance:
         words: what for.
         creator: the principal that has planned it.
         created_us: when, Unix time.
+        key: the idempotency key it was planned with; empty if there was none.
+        fingerprint: digest of the request that planned it, to tell a repetition from another use of the key.
     """
 
     name: str
@@ -33,11 +37,18 @@ class Maintenance:
     words: str = ""
     creator: str = ""
     created_us: int = 0
+    key: str = ""
+    fingerprint: str = ""
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it was taken back before it began: it is kept for who asks again, and takes nothing."""
+        return self.end_us - self.start_us <= WITHDRAWN_US
 
 
 def impose(ledger: Ledger, one: Maintenance) -> None:
     """Let a circuit carry nothing for the time, whatever it was to carry then."""
-    for hop in _hops(ledger, one):
+    for hop in () if one.is_withdrawn else _hops(ledger, one):
         ledger.set_schedule(hop, [(one.start_us, one.end_us, 0)])
 
 
@@ -74,6 +85,29 @@ def broken_by(ledger: Ledger, one: Maintenance, now_us: int) -> tuple[Unkeepable
     finally:
         for hop, pieces in carried.items():
             ledger.set_schedule(hop, pieces)
+
+
+def broken_meanwhile(
+    ledger: Ledger, one: Maintenance, others: Iterable[Maintenance], periods: Iterable[Period], now_us: int
+) -> tuple[Unkeepable, ...]:
+    """Return the reservations that a maintenance breaks which counts already; nothing is changed.
+
+    Args:
+        ledger: with the calendar.
+        one: it.
+        others: those that there are beside it.
+        periods: when the circuit has another rate than its own.
+        now_us: Unix time.
+    """
+    broken = unkeepable(ledger, now_us)
+    carried = {hop: ledger.schedules.pieces(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
+    lift(ledger, one, others, periods, now_us)
+    try:
+        without = {each.reservation_id for each in unkeepable(ledger, now_us)}
+    finally:
+        for hop, pieces in carried.items():
+            ledger.set_schedule(hop, pieces)
+    return tuple(each for each in broken if each.reservation_id not in without)
 
 
 def beside(one: Maintenance, others: Iterable[Maintenance]) -> tuple[Maintenance, ...]:

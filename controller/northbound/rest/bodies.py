@@ -94,6 +94,11 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=described_body())
 
 
+def digest(body: Body, without: set[str] | None = None) -> str:
+    """Return a digest of all that is asked, by which a repetition is known."""
+    return hashlib.blake2b(body.model_dump_json(exclude=without).encode(), digest_size=16).hexdigest()
+
+
 class ConstraintsIn(Body):
     """What the path must satisfy."""
 
@@ -192,8 +197,7 @@ class ReservationIn(Rated):
     @property
     def fingerprint(self) -> str:
         """A digest of all that is asked, by which a repetition is known; the same as before there were owners."""
-        asked = self.model_dump_json(exclude={"owner"} if self.owner is None else None)
-        return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+        return digest(self, without={"owner"} if self.owner is None else None)
 
 
 class ReservationChange(Rated):

@@ -1,6 +1,7 @@
 """``/v1/maintenance``: when a circuit is worked on, what that would break, and what is planned."""
 
 import secrets
+from functools import partial
 from typing import Annotated, Self
 
 from fastapi import Path, Response
@@ -17,9 +18,11 @@ from controller.northbound.rest.bodies import (
     Instant,
     Name,
     described_body,
+    digest,
     one_of,
     us_of_seconds,
 )
+from controller.northbound.rest.pages import Key
 from controller.northbound.rest.shapes import WHOLE, Creator, Time
 from controller.plan.keeping import Unkeepable
 from controller.plan.maintenance import Maintenance
@@ -46,11 +49,12 @@ class MaintenanceIn(Body):
         one_of(self, "end", "duration_s")
         return self
 
-    def value(self, name: str, now_us: int) -> Maintenance:
+    def value(self, name: str, key: str | None, now_us: int) -> Maintenance:
         """Return it as the plan knows it."""
         start_us = max(now_us, self.start or 0)
         end_us = start_us + us_of_seconds(self.duration_s or 0) if self.end is None else self.end
-        return Maintenance(name, self.circuit, start_us, end_us, self.description)
+        asked, fingerprint = ("", "") if key is None else (key, digest(self))
+        return Maintenance(name, self.circuit, start_us, end_us, self.description, key=asked, fingerprint=fingerprint)
 
 
 @with_config(WHOLE)
@@ -85,7 +89,9 @@ class PlannedOut(TypedDict):
         list[MaintenanceOut],
         Field(description="Those of the circuit that share some of its time; nothing goes by it until all are over."),
     ]
-    planned: Annotated[bool, Field(description="Whether it is; false if you only looked.")]
+    planned: Annotated[
+        bool, Field(description="Whether it is; false if you only looked, or asked again for what is over.")
+    ]
 
 
 class MaintenanceRoutes:
@@ -101,9 +107,9 @@ class MaintenanceRoutes:
         listed = {200: {"model": list[MaintenanceOut], "description": "In the order of their start"}}
         planned = {
             201: {"model": PlannedOut, "description": "It is planned"},
-            200: {"model": PlannedOut, "description": "You only looked"},
+            200: {"model": PlannedOut, "description": "You only looked, or it was asked for before"},
         }
-        gone = {200: {"model": MaintenanceOut, "description": "It is taken back"}}
+        gone = {200: {"model": MaintenanceOut, "description": "It is taken back, or was"}}
         routes.add(f"GET {many}", self.all, listed)
         routes.add(f"POST {many}", self.plan, planned, 400, 404, 409, 413, 415, 422, 503)
         routes.add(f"DELETE {one}", self.cancel, gone, 404, 422, 503)
@@ -113,18 +119,19 @@ class MaintenanceRoutes:
         """Return the maintenance that is planned here and not over; that of the configuration is not among it."""
         return answer([_shown(one) for one in self._use_cases.all()])
 
-    async def plan(self, body: MaintenanceIn) -> Response:
+    async def plan(self, body: MaintenanceIn, key: Key = None) -> Response:
         """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
 
         If it would break reservations it is refused with what they are and what would be granted instead, unless
-        `force` is said. `only_look` says that and plans nothing.
+        `force` is said. `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and the
+        same body, it is the same maintenance.
         """
-        name = secrets.token_hex(8)
-        done = self._use_cases.plan(lambda now_us: body.value(name, now_us), only_look=body.only_look, force=body.force)
+        asked = partial(body.value, secrets.token_hex(8), key)
+        done = self._use_cases.plan(asked, only_look=body.only_look, force=body.force)
         await once_saved(done.saved)
         value: Planned = done.value
         breaks = [_broken(each) for each in value.breaks]
-        if not value.is_planned and not body.only_look:
+        if not (value.is_planned or body.only_look or done.is_repeated):
             detail = f"it would break {len(breaks)} reservations: say force to plan it all the same"
             return problem(409, "would-break", detail, {"breaks": breaks})
         said: PlannedOut = {
@@ -133,10 +140,10 @@ class MaintenanceRoutes:
             "beside": [_shown(each) for each in value.beside],
             "planned": value.is_planned,
         }
-        return answer(said, 201 if value.is_planned else 200)
+        return answer(said, 201 if value.is_planned and not done.is_repeated else 200)
 
     async def cancel(self, name: Id) -> Response:
-        """Take a maintenance back; what of it is over stays over."""
+        """Take a maintenance back; what of it is over stays over. One that is taken back already stays so."""
         done = self._use_cases.cancel(name)
         await once_saved(done.saved)
         return answer(_shown(done.value))

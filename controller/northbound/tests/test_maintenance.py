@@ -7,7 +7,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from controller.database import ChangeQuery
-from controller.errors import NotKnown
 from controller.maintaining import Maintaining
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
 from controller.plan.maintenance import Maintenance
@@ -66,7 +65,7 @@ def test_nothing_is_free_in_its_time_and_all_again_once_it_is_taken_back(site, c
     assert [one["id"] for one in client.get(WORK).json()] == [made["id"]]
     assert client.delete(f"{WORK}/{made['id']}").json() == made
     assert (rates(client), client.get(WORK).json()) == (before, [])
-    assert client.delete(f"{WORK}/{made['id']}").status_code == 404
+    assert client.delete(f"{WORK}/none").status_code == 404
     assert client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}).status_code == 201
 
 
@@ -246,15 +245,16 @@ def test_wishes_that_come_while_another_is_saved_are_all_there_after_a_restart(s
     assert sorted(one.name for one in again.all()) == left
 
 
-def test_what_is_being_taken_back_cannot_be_taken_back_again(site):
+def test_who_takes_back_what_is_being_taken_back_is_answered_once_that_is_saved(site):
     plans(site, "a").saved.result(30)
     site.clock.now_us += 3 * HOUR_US // 2
     with site.state.changed:
-        first = cancels(site, "a")
-        with pytest.raises(NotKnown):
-            cancels(site, "a")
-    first.saved.result(30)
+        saved = [cancels(site, "a").saved for _ in range(2)]
+        assert [one.done() for one in saved] == [False, False]
+    for one in saved:
+        one.result(30)
     assert [one.name for one in UseCases(site.state, site.database).maintaining.all(0)] == ["a"]
+    assert [row.change.kind for row in site.database.changes(ChangeQuery(limit=9))][1:] == ["maintenance.cancelled"]
 
 
 def test_what_could_not_be_saved_is_not_beside_the_next(site):
