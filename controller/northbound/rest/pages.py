@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import Header, Request
 
 from controller.errors import NotAllowed
+from controller.northbound.rest.bodies import MOST
 
 Key = Annotated[
     str | None,
@@ -34,7 +35,7 @@ def sequence_after(cursor: str) -> int:
     """
     try:
         word, number = base64.b64decode(cursor, b"-_", validate=True).decode("ascii").split(" ")
-        if word == "after" and number.isdecimal():
+        if word == "after" and number.isdecimal() and int(number) <= MOST:
             return int(number)
     except (binascii.Error, ValueError):
         pass

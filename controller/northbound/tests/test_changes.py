@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from controller.database.verify import verified
 from controller.northbound.access import AccessRules, all_may
 from controller.northbound.api import api
+from controller.northbound.rest.pages import cursor_after
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, dependencies_of
 from controller.refusals import MOST
 from controller.security.tokens import Role, Tokens, new_token
@@ -163,6 +164,14 @@ def test_pages_and_filters(site):
     assert changes(site, id="nothing") == []
     assert here.get(CHANGES, params={"cursor": "x"}).status_code == 422
     assert here.get(CHANGES, params={"since": "yesterday"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", [CHANGES, "/v1/history", MANY, "/v1/announcements"])
+def test_a_cursor_that_no_database_could_hold_is_none_of_ours(site, path):
+    here = asking_from(site, "127.0.0.1")
+    wrong = here.get(path, params={"cursor": cursor_after(2**63)})
+    assert (wrong.status_code, wrong.json().get("field")) == (422, "cursor")
+    assert here.get(path, params={"cursor": cursor_after(2**63 - 1)}).json()["next"] is None
 
 
 def test_who_may_not_know_is_told_so(site):
