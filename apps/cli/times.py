@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,28 +13,89 @@ from topology import units
 _LOCAL = re.compile(
     r"(?:(?P<day>today|tomorrow)[ T]+|(?P<date>\d{4}-\d\d-\d\d)[ T]+)?(?P<time>\d\d?:\d\d(?::\d\d)?)", re.ASCII
 )
+_NAME, _CLOCK, _DAY = (
+    r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)",
+    r"[+-]?\d{1,3}(?::\d\d){0,2}",
+    r"(?:J?\d{1,3}|M\d\d?\.\d\.\d)",
+)
+_POSIX = re.compile(  # POSIX.1-2024, 8.3, TZ, in its first format
+    rf"{_NAME}{_CLOCK}(?:{_NAME}(?:{_CLOCK})?(?:,{_DAY}(?:/{_CLOCK})?,{_DAY}(?:/{_CLOCK})?)?)?", re.ASCII
+)
 EXAMPLES = 'try "22:00", "tomorrow 06:30", "2026-11-22 22:00" or "2026-11-22T22:00:00-03:00"'
 
 
 def zone(name: str | None, localtime: Path = Path("/etc/localtime")) -> tzinfo:
-    """Return a zone by its name, or this machine's.
+    """Return a zone by its name, or this machine's: by TZ, which may be a name, a file or a rule of POSIX.
 
     Raises:
         ValueError: there is none of this name.
     """
-    if name is None:
-        name = os.environ.get("TZ", "").removeprefix(":")
-        if not name and localtime.exists():
-            name = str(localtime.resolve()).rpartition("zoneinfo/")[2]
-            if name.startswith("/"):  # a copy instead of a link: its name is lost, its rules are not
-                with localtime.open("rb") as rules:
-                    return ZoneInfo.from_file(rules, "local time")
+    if name is not None:
+        return _named(name)
+    said = os.environ.get("TZ", "").removeprefix(":")
+    if said.startswith("/"):
+        return _of_file(Path(said))
+    if not said:
+        return _of_file(localtime) if localtime.exists() else UTC
+    try:
+        return _named(said)
+    except ValueError:
+        if _POSIX.fullmatch(said):
+            return LibcZone(said)
+        raise
+
+
+def _named(name: str) -> tzinfo:
     if name in {"", "UTC", "Etc/UTC"}:
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError(f'there is no time zone "{name}", try "America/Santiago" or "UTC"') from error
+
+
+def _of_file(path: Path) -> tzinfo:
+    """Return the zone of a file of rules, by its name where it is, or links to, one of the system's."""
+    try:
+        name = str(path.resolve()).rpartition("zoneinfo/")[2]
+        if not name.startswith("/"):
+            return _named(name)
+        with path.open("rb") as rules:  # a copy instead of a link: its name is lost, its rules are not
+            return ZoneInfo.from_file(rules, "local time")
+    except (ValueError, OSError, EOFError, struct.error) as error:
+        raise ValueError(f'there is no time zone in "{path}", try TZ=America/Santiago') from error
+
+
+class LibcZone(tzinfo):
+    """The zone of a rule of POSIX in TZ: what the C library makes of it, as ``date`` does."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+
+    def __str__(self) -> str:
+        """Return the rule."""
+        return self._rule
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        """Return how far its clocks are ahead; of a time that comes twice, or never, as ``fold`` says (PEP 495)."""
+        if moment is None:
+            return None
+        there = moment.replace(tzinfo=None, microsecond=0)
+        return there.replace(tzinfo=UTC) - shown.EPOCH - timedelta(seconds=there.timestamp())
+
+    def dst(self, _: datetime | None) -> timedelta | None:
+        """Return nothing: it is not known how much of it is of the summer."""
+        return None
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        """Return what it is called then."""
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
+
+    def fromutc(self, moment: datetime) -> datetime:
+        """Return what its clocks show at a moment of UTC."""
+        local = moment.replace(tzinfo=UTC).astimezone()
+        wanted = local.replace(tzinfo=self, fold=0)
+        return wanted.replace(fold=int(wanted.utcoffset() != local.utcoffset()))
 
 
 def local_instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None = None) -> int:

@@ -1,7 +1,9 @@
 """Times as people write them, at the edges of days and of daylight saving time. Pure."""
 
 import os
+import time
 from datetime import UTC
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -111,7 +113,78 @@ def test_this_machines_zone_is_read_from_its_environment_or_its_files(monkeypatc
     assert at("22:00", times.zone(None, copy)) == "2026-11-22T01:00:00Z"
 
 
-@pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", "America", "x\0y"])
+@pytest.fixture
+def environment(monkeypatch):
+    """What is set here libc knows too, as if the command had been started with it."""
+
+    def with_zone(said):
+        monkeypatch.setitem(os.environ, "TZ", said)
+        time.tzset()
+
+    yield with_zone
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("said", ["/usr/share/zoneinfo/Europe/Berlin", ":/usr/share/zoneinfo/Europe/Berlin"])
+def test_this_machines_zone_may_be_said_as_a_file(environment, said):
+    environment(said)
+    assert times.zone(None) == BERLIN
+
+
+def test_this_machines_zone_may_be_said_as_a_file_that_has_lost_its_name(environment, tmp_path):
+    copy = tmp_path / "localtime"
+    copy.write_bytes(Path("/usr/share/zoneinfo/America/Santiago").read_bytes())
+    environment(f":{copy}")
+    assert at("22:00", times.zone(None)) == "2026-11-22T01:00:00Z"
+    (tmp_path / "linked").symlink_to("/usr/share/zoneinfo/America/Santiago")
+    environment(f":{tmp_path / 'linked'}")
+    assert str(times.zone(None)) == "America/Santiago"
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "meant"),
+    [
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-07-01T12:00:00Z", "2026-07-01T20:00:00Z"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-11-21T12:00:00Z", "2026-11-21T21:00:00Z"),
+        ("CET-1CEST", "2026-07-01T12:00:00Z", "2026-07-01T20:00:00Z"),
+        ("<-03>3", "2026-11-21T12:00:00Z", "2026-11-22T01:00:00Z"),
+        ("XYZ-5:30", "2026-11-21T12:00:00Z", "2026-11-21T16:30:00Z"),
+    ],
+)
+def test_this_machines_zone_may_be_said_as_a_rule_of_posix(environment, said, now, meant):
+    environment(said)
+    where = times.zone(None)
+    assert at("22:00", where, now) == meant
+    assert (str(where), shown.short(meant, where)[15:20]) == (said, "22:00")
+
+
+def test_a_rule_of_posix_means_what_the_zone_of_its_name_does_when_clocks_change(environment):
+    environment("CET-1CEST,M3.5.0,M10.5.0/3")
+    where = times.zone(None)
+    for day, twice_or_never in (("2026-10-25", "comes twice"), ("2027-03-28", "does not come")):
+        for clock in ("01:59", "03:00", "03:30"):
+            assert at(f"{day} {clock}", where) == at(f"{day} {clock}", BERLIN)
+        with pytest.raises(ValueError, match=twice_or_never) as error:
+            at(f"{day} 02:30", where)
+        with pytest.raises(ValueError, match=twice_or_never) as same:
+            at(f"{day} 02:30", BERLIN)
+        assert str(error.value) == str(same.value).replace("Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3")
+    for moment in ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2027-03-28T00:59:59Z", "2027-03-28T01:00:00Z"):
+        assert shown.short(moment, where) == shown.short(moment, BERLIN)
+        assert at(shown.exact(moment, where), where) == moment
+
+
+@pytest.mark.parametrize("said", ["/nowhere", ":/etc/passwd", "CET-", "CET-1CEST,M3", "/usr/share/zoneinfo"])
+def test_what_says_no_zone_of_this_machine_is_refused(environment, said):
+    environment(said)
+    with pytest.raises(ValueError, match="no time zone"):
+        times.zone(None)
+
+
+@pytest.mark.parametrize(
+    "name", ["/usr/share/zoneinfo/Europe/Berlin", "CET-1CEST", "Mars/Olympus", "../etc/passwd", "America", "x\0y"]
+)
 def test_a_zone_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match="no time zone"):
         times.zone(name)
