@@ -67,7 +67,7 @@ def client_of(url: str) -> Iterator["Client"]:
         stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
     except (errors.NotAToken, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable) as why:
         stop(str(why), EXIT_USAGE)
-    except errors.NotAController as why:
+    except (errors.NotAController, identity.NoLogin) as why:
         stop(str(why), EXIT_FAILED)
 
 

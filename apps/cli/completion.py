@@ -27,7 +27,7 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
     try:
         shown = partial(identity.token, url)
         return ask(Client(url, token=shown, tls=trust.context(url), timeout_s=TIMEOUT_S, waits_s=()))
-    except (ApiError, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable):
+    except (ApiError, identity.NotOursAlone, identity.NoLogin, identity.NoTokenPrinted, trust.NotUsable):
         return None
 
 

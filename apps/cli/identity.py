@@ -17,6 +17,10 @@ class NotOursAlone(Exception):
     """The file of our tokens can be read by others, or not by us."""
 
 
+class NoLogin(Exception):
+    """The login at a controller has ended, or cannot be renewed now."""
+
+
 class NoTokenPrinted(Exception):
     """The command that is to print our token has printed none."""
 
@@ -42,6 +46,7 @@ def token(url: str) -> str | None:
 
     Raises:
         NotOursAlone: the file of the tokens, or of the logins.
+        NoLogin: the login has ended.
         NoTokenPrinted: the command has none.
     """
     said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
@@ -61,8 +66,10 @@ def _of_login(url: str) -> str | None:
 
     try:
         return login_work.current_token(logins_path(), url)
-    except login_work.LoginFailed as error:
+    except login_work.NotOurLogins as error:
         raise NotOursAlone(str(error)) from error
+    except login_work.LoginFailed as error:
+        raise NoLogin(str(error)) from error
 
 
 def _printed(command: str) -> str:

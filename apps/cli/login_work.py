@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,10 +23,16 @@ TIMEOUT_S = 10.0
 SLOWER_S = 5.0  # RFC 8628, section 3.5: slow_down
 LEAST_LIFE_S = 60  # of a token whose issuer does not say
 MOST_BYTES = 1 << 18
+NOT_NOW = {"temporarily_unavailable", "server_error", "slow_down"}  # errors that say nothing of the login
+UNWELL, TOO_OFTEN = 500, 429
 
 
 class LoginFailed(Exception):
     """There is no login, in one line with what helps."""
+
+
+class NotOurLogins(LoginFailed):
+    """The file of our logins can be read by others, or is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +162,11 @@ def finished(login: DeviceLogin, sleep: Callable[[float], object] = time.sleep) 
 def current_token(path: Path, url: str) -> str | None:
     """Return the token of the login at a controller, renewed if it ends soon; None if there is no login.
 
+    While the issuer cannot renew it, the one that there is, as long as it is good.
+
     Raises:
-        LoginFailed: its token has ended and cannot be renewed, or others can read the file.
+        LoginFailed: its token has ended and cannot be renewed.
+        NotOurLogins: others can read the file.
     """
     if url.rstrip("/") not in _read(path):
         return None
@@ -170,7 +180,17 @@ def current_token(path: Path, url: str) -> str | None:
                 return login.token
             raise LoginFailed(f"the login at {url} has ended: {again}")
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh, "client_id": login.client}
-        said = _posted(login.endpoint, form)
+        try:
+            said = _posted(login.endpoint, form)
+            why = _error(said) if said.get("error") in NOT_NOW else ""
+        except LoginFailed as error:
+            said, why = {}, str(error)
+        if why:
+            if login.until_s > time.time():
+                return login.token
+            raise LoginFailed(
+                f"the login at {url} cannot be renewed now ({why}): try again soon; if it stays so, {again}"
+            )
         if said.get("error"):
             raise LoginFailed(f"the login at {url} has ended ({_error(said)}): {again}")
         renewed = _kept(login, said)
@@ -231,16 +251,22 @@ def _posted(address: str, form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _answer(request: Request, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """Return the JSON object of an answer, of one that says what is wrong too."""
+    """Return the JSON object of an answer, of one that says what is wrong with the request too.
+
+    Raises:
+        LoginFailed: there is none, or it is not of the request that something is wrong.
+    """
     opener = build_opener(ProxyHandler(), *([HTTPSHandler(context=tls)] if tls is not None else []))
     try:
         try:
             with opener.open(request, timeout=TIMEOUT_S) as answer:
                 text = answer.read(MOST_BYTES)
         except HTTPError as error:
+            if error.code >= UNWELL or error.code == TOO_OFTEN:
+                raise LoginFailed(f"{request.full_url}: it answers {error.code} {error.reason}") from error
             text = error.read(MOST_BYTES)
         said = json.loads(text)
-    except (URLError, OSError) as error:
+    except (URLError, OSError, HTTPException) as error:
         raise LoginFailed(f"{request.full_url}: {getattr(error, 'reason', error)}") from error
     except ValueError as error:
         raise LoginFailed(f"{request.full_url}: the answer is no JSON") from error
@@ -258,17 +284,17 @@ def _read(path: Path) -> dict[str, KeptLogin]:
     """Return the logins in the file, by controller.
 
     Raises:
-        LoginFailed: others can read it, or it has something else in it.
+        NotOurLogins: others can read it, or it has something else in it.
     """
     try:
         with path.open(encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise LoginFailed(f"{path}: others may read or write your logins: chmod 600 {path}")
+                raise NotOurLogins(f"{path}: others may read or write your logins: chmod 600 {path}")
             return {url: KeptLogin(**one) for url, one in json.load(file).items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise LoginFailed(f"{path}: this is no file of logins; remove it, and headway login again") from error
+        raise NotOurLogins(f"{path}: this is no file of logins; remove it, and headway login again") from error
 
 
 def _write(path: Path, logins: Mapping[str, KeptLogin]) -> None:

@@ -5,6 +5,9 @@ import re
 import ssl
 import stat
 import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import urlopen
 
 import pytest
@@ -110,8 +113,69 @@ def test_a_token_that_ends_is_renewed_and_a_refresh_that_is_not_taken_says_what_
     now = json.loads(file.read_text())[url]
     assert (now["token"] != before["token"], now["refresh"] != before["refresh"]) == (True, True)
     file.write_text(json.dumps({url: before}))  # its refresh was used already
-    _, why = run("whoami", "--url", url, exit_code=2)
+    _, why = run("whoami", "--url", url, exit_code=1)
     assert f"has ended (invalid_grant): headway login --issuer {there.issuer} --client {ENDING}" in why
+
+
+@contextmanager
+def unwell_issuer(status, body):
+    """Give the address of an endpoint that answers each request so; of one where nobody listens, without a status."""
+
+    class Unwell(BaseHTTPRequestHandler):
+        def log_message(self, *_args):
+            """Say nothing."""
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Unwell) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        if status is None:
+            server.server_close()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
+        thread.join()
+
+
+UNWELL = {
+    "it says so": (400, b'{"error": "temporarily_unavailable"}', "temporarily_unavailable"),
+    "a proxy says so": (503, b"<html>", "503"),
+    "it fails": (500, b'{"error": "server_error"}', "500"),
+    "it is asked too often": (429, b"{}", "429"),
+    "a page": (200, b"<html>", "no JSON"),
+    "nobody there": (None, b"", "refused"),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "why"), UNWELL.values(), ids=UNWELL)
+def test_while_the_issuer_is_unwell_a_token_that_is_good_is_shown_and_one_that_has_ended_is_not_said_to_be_a_lost_login(
+    there, url, home, status, body, why
+):
+    logged_in(there, url, ENDING)
+    file = home / "headway" / "logins"
+    kept = json.loads(file.read_text())[url]
+    with unwell_issuer(status, body) as endpoint:
+        file.write_text(json.dumps({url: kept | {"endpoint": endpoint}}))
+        assert "ana-4711" in run("whoami", "--url", url)[0]
+        file.write_text(json.dumps({url: kept | {"endpoint": endpoint, "until_s": time.time() - 1}}))
+        _, said = run("whoami", "--url", url, exit_code=1)
+    assert f"headway: the login at {url} cannot be renewed now (" in said
+    assert why in said
+    assert "has ended" not in said
+    file.write_text(json.dumps({url: kept}))
+    assert "ana-4711" in run("whoami", "--url", url)[0]  # nothing of it is lost
+
+
+def test_a_login_that_has_ended_and_cannot_be_renewed_is_a_failure(there, url, home):
+    logged_in(there, url, ENDING)
+    file = home / "headway" / "logins"
+    kept = json.loads(file.read_text())[url]
+    file.write_text(json.dumps({url: kept | {"refresh": "", "until_s": time.time() - 1}}))
+    assert "has ended: headway login" in run("whoami", "--url", url, exit_code=1)[1]
 
 
 @pytest.mark.parametrize(("answer", "why"), [("access_denied", "access_denied"), ("expired_token", "expired_token")])
