@@ -40,6 +40,7 @@ REACHED_S = 2.0  # for each of several addresses: a machine that is silent is no
 PATIENCE_S = 0.25  # with one of several, before another one is asked too; REACHED_S with what only reads: one that
 # stands by answers that, and may be behind
 STANDS_BY, UNAVAILABLE = 307, 503
+_NEED = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 TRY_AGAIN = {429, UNAVAILABLE}
 ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controller of a pair may do it
 
@@ -311,10 +312,18 @@ def _reach(connection: HTTPConnection, address: RestAddress) -> None:
 def addresses(url: str) -> tuple[str, ...]:
     """Return the addresses that one address may stand for, those of a pair.
 
+    None may be empty: most often a variable is not set, and the other one of a pair would never be asked.
+
     >>> addresses("https://ctl-a.example.org, https://ctl-b.example.org")
     ('https://ctl-a.example.org', 'https://ctl-b.example.org')
+
+    Raises:
+        NotAUrl: one is empty.
     """
-    return tuple(one.strip() for one in url.split(","))
+    found = tuple(one.strip() for one in url.split(","))
+    if not all(found):
+        raise NotAUrl(f'an address is missing in "{url}": {_NEED}, of a pair both with one comma between')
+    return found
 
 
 def _address(url: str) -> RestAddress:
@@ -323,7 +332,6 @@ def _address(url: str) -> RestAddress:
     >>> _address("https://ctl.example.org:8443/headway/")[1:]
     ('https', 'ctl.example.org', 8443, '/headway')
     """
-    why = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
     if url.startswith("unix:/"):
         return RestAddress(url, "unix", url.removeprefix("unix:"), None, "")
     try:
@@ -334,7 +342,7 @@ def _address(url: str) -> RestAddress:
     if parts.username is not None:
         raise NotAUrl("a URL with a user's name: show a token instead")
     if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
-        raise NotAUrl(f"{url} is not a URL: {why}")
+        raise NotAUrl(f"{url} is not a URL: {_NEED}")
     return RestAddress(url, parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
 

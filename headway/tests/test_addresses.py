@@ -228,10 +228,17 @@ def test_what_must_not_be_sent_twice_waits_for_one_that_hangs(hanging):
         assert server.asked == []
 
 
-@pytest.mark.parametrize("url", ["http://a,", ",http://a", "http://a,nonsense"])
+@pytest.mark.parametrize("url", ["http://a,http://", "nonsense,http://a", "http://a,nonsense"])
 def test_each_address_must_be_one(url):
     with pytest.raises(NotAUrl):
         Client(url)
+
+
+@pytest.mark.parametrize("url", ["http://a,", ",http://a", "http://a, ,http://b", ""])
+def test_an_address_that_is_missing_is_told_as_that(url):
+    with pytest.raises(NotAUrl, match=r'an address is missing in "'):
+        Client(url)
+    assert [Client(one).url for one in (" http://a ", "http://a , http://b ")] == [" http://a ", "http://a , http://b "]
 
 
 def test_a_reservation_is_made_at_who_leads_of_two_controllers():
