@@ -72,7 +72,12 @@ class Browser:
         self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def one(self, selector: str) -> WebElement:
-        """Return an element."""
+        """Return an element, once the page has it: forms are drawn when what they are about is known.
+
+        Raises:
+            AssertionError: it has none.
+        """
+        eventually(lambda: self.every(selector), within_s=PATIENCE_S, what=f"the page has {selector}")
         return self._driver.find_element(By.CSS_SELECTOR, selector)
 
     def every(self, selector: str) -> list[WebElement]:
