@@ -55,7 +55,7 @@ def _flows_of(
 
     One that has delivered all that was announced has lost nothing that is to be sent again: it is only kept awake.
     """
-    unfinished = {*announcement.left_bytes()} if announcement.delivered else {f.name for f in announcement.flows}
+    unfinished = announcement.unfinished
     senders = 1 if announcement.lanes else len(announcement.flows)
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
         led = drawn_on and joins(network, flow.host, drawn_on, flow.target)

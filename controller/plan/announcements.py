@@ -169,8 +169,11 @@ class Announcement:
     @property
     def awaited(self) -> frozenset[FlowId]:
         """Which of its flows have yet to deliver something for all that was announced to have arrived."""
-        if self.finished_us is not None:
-            return frozenset()
+        return frozenset() if self.finished_us is not None else self.unfinished
+
+    @property
+    def unfinished(self) -> frozenset[FlowId]:
+        """Which of its flows have not delivered their own part, whatever others have delivered beside theirs."""
         return frozenset(self.left_bytes() if self.delivered else (flow.name for flow in self.flows))
 
     def left_bytes(self) -> dict[FlowId, int]:

@@ -1,7 +1,6 @@
 """What the plan is made of at an instant: the flows of all promises, and what is booked for them. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from operator import attrgetter
 
 from controller.plan.announced_flows import AnnouncedFlows, announced_flows
 from controller.plan.announcements import Announcement
@@ -37,7 +36,7 @@ class PromisedFlows:
         announcements: Mapping[str, Announcement],
         now_us: int,
         flow_of: Callable[[Reservation], Flow | None],
-        path_of: Callable[[Reservation], Path] = attrgetter("path"),
+        path_of: Callable[[Reservation], Path],
     ) -> PlanInput:
         """Return what the plan is made of.
 
