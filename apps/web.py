@@ -22,6 +22,7 @@ from controller.security.connections import Guest, Limits, OpenConnections, coun
 from controller.security.listening import listening_at
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
+from topology.addresses import unmapped
 
 MOST_LIMITS = Limits()
 STRANGERS = logging.getLogger("uvicorn.error.strangers")  # uvicorn has a line for each request that is none
@@ -107,8 +108,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         """Take a connection in; another one may have to give way to it, or it itself."""
         super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
-        if self.client is not None:  # as people know it: by a port of both families IPv4 comes as ::ffff:192.0.2.7
-            self.client = (self.client[0].removeprefix("::ffff:"), self.client[1])
+        if self.client is not None:
+            self.client = (unmapped(self.client[0]), self.client[1])
         self._wait("head", self._limits.head_s)
         shown = transport.get_extra_info("peercert")
         self.serial, self._client_name = shown_serial(shown), shown_client(shown)

@@ -22,6 +22,17 @@ def shown_address(known: Address | Prefix) -> str:
     return str(prefix.network_address) if prefix.prefixlen == prefix.max_prefixlen else str(prefix)
 
 
+def unmapped(host: str) -> str:
+    """Return an address as people know it: who comes by IPv4 to a socket of both families has an IPv4-mapped one.
+
+    RFC 4291 section 2.5.5.2.
+
+    >>> unmapped("::ffff:192.0.2.7"), unmapped("2001:db8::1")
+    ('192.0.2.7', '2001:db8::1')
+    """
+    return host.removeprefix("::ffff:")
+
+
 def shown_peer(address: object) -> str:
     """Return the other end of a socket, as people write it.
 
@@ -32,7 +43,7 @@ def shown_peer(address: object) -> str:
     """
     if not isinstance(address, tuple):
         return str(address) or "unix"
-    host, port = address[0].removeprefix("::ffff:"), address[1]
+    host, port = unmapped(address[0]), address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
