@@ -162,13 +162,18 @@ class Maintaining:
 
     def _last_word(self) -> tuple[Maintenance, ...]:
         """Return all that there will be once all that was handed over is saved; under the lock."""
-        last, wished = self._handed_over, self._state.wished
-        return wished.maintenance if last is None or last.restored != wished.restored else last.maintenance
+        last = self._waiting()
+        return self._state.wished.maintenance if last is None else last.maintenance
 
     def _saved_last(self) -> Future[None]:
         """Return what is done once all that was handed over is saved; under the lock."""
+        last = self._waiting()
+        return _done() if last is None else last.told
+
+    def _waiting(self) -> _HandedOver | None:
+        """Return what was handed over last, if it is of what was restored last; under the lock."""
         last = self._handed_over
-        return _done() if last is None or last.restored != self._state.wished.restored else last.told
+        return None if last is None or last.restored != self._state.wished.restored else last
 
     def _saved(
         self, left: tuple[Maintenance, ...], noted: Noted, one: Maintenance, then: Callable[[], None]
