@@ -172,6 +172,12 @@ class Announcement:
         return frozenset() if self.finished_us is not None else self.unfinished
 
     @property
+    def awaited_flows(self) -> tuple[Flow, ...]:
+        """Those flows, in the order of its senders or lanes."""
+        awaited = self.awaited
+        return tuple(flow for flow in self.flows if flow.name in awaited)
+
+    @property
     def unfinished(self) -> frozenset[FlowId]:
         """Which of its flows have not delivered their own part, whatever others have delivered beside theirs."""
         return frozenset(self.left_bytes() if self.delivered else (flow.name for flow in self.flows))

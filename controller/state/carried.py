@@ -78,8 +78,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
     What has arrived needs nothing any more, whatever becomes of who has sent it.
     """
     site, state, found = moment.site, moment.state, list[str]()
-    awaited = known.awaited
-    flows = [flow for flow in known.flows if flow.name in awaited]
+    flows = known.awaited_flows
     ways = [moment.way_of(flow.machine, flow.name) for flow in flows]
     for flow, way in zip(flows, ways, strict=True):
         path = way or flow.path

@@ -94,8 +94,7 @@ def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
 
 def lacks_counted(state: SiteState, known: Announcement) -> bool:
     """Return whether some host that counts what it sends, for it has an agent, has yet to deliver its part."""
-    awaited = known.awaited
-    return any(flow.name in awaited for flow in known.flows if flow.machine in state.reported.hosts)
+    return any(flow.machine in state.reported.hosts for flow in known.awaited_flows)
 
 
 def _lacks(state: SiteState, known: Announcement) -> str:
@@ -113,8 +112,7 @@ def _lacks(state: SiteState, known: Announcement) -> str:
 
 def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:
     known, absent = state.wished.ledger.announcements[name], hosts_absent(site, state.reported, now.elapsed_us)
-    awaited = known.awaited
-    flows = [flow for flow in known.flows if flow.name in awaited]
+    flows = known.awaited_flows
     gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.machine in absent]
     faults = [why for flow in flows for why in in_the_way(site.network, flow.path, state.installed.faults)]
     slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
