@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve, unix_serve
@@ -16,6 +16,19 @@ from topology.telemetry import EntryTelemetry, Telemetry
 
 T = TypeVar("T")
 REPEAT_S = 0.3
+
+
+class PatientConnection(ServerConnection):
+    """A connection that hears what came together with a goodbye.
+
+    (The package answers a goodbye before it passes on what came with it, and passes on nothing if the other end is
+    gone by then, as an agent is that has said what it declines.)
+    """
+
+    def send_data(self) -> None:
+        """Send what there is; that nobody is there any more is noticed by who reads."""
+        with contextlib.suppress(OSError):
+            super().send_data()
 
 
 class FakeController:
@@ -35,13 +48,12 @@ class FakeController:
         self.start()
 
     def start(self) -> None:
+        how: dict[str, Any] = {"compression": None, "close_timeout": 1, "create_connection": PatientConnection}
         if isinstance(self._where, int):
-            self._server = serve(
-                self._attach, "127.0.0.1", self._where, ssl=self._context, compression=None, close_timeout=1
-            )
+            self._server = serve(self._attach, "127.0.0.1", self._where, ssl=self._context, **how)
         else:
             self._where.unlink(missing_ok=True)
-            self._server = unix_serve(self._attach, str(self._where), compression=None, close_timeout=1)
+            self._server = unix_serve(self._attach, str(self._where), **how)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def send(self, message: Allocations) -> None:
