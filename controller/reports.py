@@ -107,27 +107,31 @@ class Reports:
             wants |= host.wants
             up = host._replace(connected=True, kernel=hello.kernel, codes_tails=hello.codes_tails, wants=wants)
             up = up._replace(since_us=state.now_us(), telemetry_us=state.elapsed_us())
-            state.put_host(name, up._replace(progress={}, intakes={}, stores={}, moving={}))
+            up = up._replace(progress={}, intakes={}, stores={}, moving={})
+            before = None if state.value.stands_by or host.leases.grants else hello.epoch
+            if before is not None:
+                up = self._taken_over(up, hello, before)
+            state.put_host(name, up)
             plan = state.installed.meters
             state.hosts_changed()
             if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do
                 return grant(state.site, state.desired.plan, name, 0, ())
-            if hello.epoch is not None and not host.leases.grants:
-                host = self._taken_over(hello, hello.epoch)
-                if hello.epoch >= state.desired.plan.epoch:  # it will decline ours: another controller is at work
-                    return state.grant(name, 0, ())
+            if before is not None and before >= state.desired.plan.epoch:  # it will decline ours: another is at work
+                return state.grant(name, 0, ())
             # Never less than it was sent before: an agent takes an older epoch for an older controller's.
-            if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
+            if plan is not None and plan.epoch == state.installed.hosts_epoch >= up.sent_epoch:
                 return state.grant(name, plan.epoch, plan.of_host(name))
-            return state.grant(name, max(host.sent_epoch, state.value.own_epoch), host.sent)
+            return state.grant(name, max(up.sent_epoch, state.value.own_epoch), up.sent)
 
     def _compare_addresses(self, hello: Hello) -> None:
         """Say which addresses the network gives a host that it does not have: what it sends would not be the plan's."""
+        if not hello.interfaces:  # an agent that does not say
+            return
         has = {one for interface in hello.interfaces for one in interface.addresses if not one.is_link_local}
         given = self._state.site.network.interfaces_of(hello.host)
         single = (prefix for one in given for prefix in one.prefixes if prefix.num_addresses == 1)
         lacks = " ".join(shown_address(prefix) for prefix in single if prefix.network_address not in has)
-        if hello.interfaces and lacks:
+        if lacks:
             others = " ".join(sorted(map(str, has)))
             publish = self._state.events.publish
             publish("host.other_address", level="warning", host=hello.host, lacks=lacks, has=others)
@@ -150,20 +154,19 @@ class Reports:
             self._watched_of, self._watched = None if is_due else made_of, watched
         return self._watched
 
-    def _taken_over(self, hello: Hello, epoch: int) -> HostState:
-        """Take in what a host still acts on from before this controller began; under the lock.
+    def _taken_over(self, host: HostState, hello: Hello, epoch: int) -> HostState:
+        """Return a host with what it still acts on from before this controller began; under the lock.
 
         It is granted that again, under the same epoch, until the first plan is in force: whoever is connected keeps its
         lease while the switches are looked for.
         """
-        state, name = self._state, hello.host
-        held = (taken_over(state.site, state.desired.plan, name, entry) for entry in hello.entries)
+        state = self._state
+        held = (taken_over(state.site, state.desired.plan, hello.host, entry) for entry in hello.entries)
         entries = tuple(entry for entry in held if entry is not None)
-        known = state.reported.hosts[name]._replace(unknown_until_us=0)
+        known = host._replace(unknown_until_us=0)
         if hello.lease_left_ms and entries:
             until_us = state.elapsed_us() + hello.lease_left_ms * 1000
             known = known._replace(leases=known.leases.taken_over(epoch, entries, until_us))
-        state.put_host(name, known)
         return known
 
     def host_down(self, host: str) -> None:

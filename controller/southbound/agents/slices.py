@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-FIRST_S, WORKS_S, RESTS_S = 0.1, 0.002, 0.002  # it begins after that; agents have leases, and wait for nothing
+FIRST_S, WORKS_S, RESTS_S = 0.05, 0.002, 0.001  # it begins after that; agents have leases, and wait for nothing
 
 
 def in_slices(
