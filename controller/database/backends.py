@@ -7,6 +7,7 @@ import functools
 import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -91,6 +92,9 @@ class Backend(Protocol):
             DatabaseBusy: another controller has it.
             OSError: its folder or its files cannot be written.
         """
+
+    def each_alone(self, connection: Connection) -> AbstractContextManager[object]:
+        """Let each statement be a transaction of its own: a server is asked neither for its begin nor for its end."""
 
     def drop(self, connection: Connection) -> None:
         """Close a connection, which may be broken."""
@@ -215,6 +219,10 @@ class Sqlite:
         if lock.exists():
             self._locked(lock).close()
 
+    def each_alone(self, connection: Connection) -> AbstractContextManager[object]:
+        """See :meth:`Backend.each_alone`. Here it is one, of all: a file is asked in no time."""
+        return connection.begin()
+
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""
         if self._path is not None:
@@ -325,6 +333,14 @@ class Postgresql:
         """See :meth:`Backend.try_out`."""
         self.drop(self.connect())
 
+    @contextlib.contextmanager
+    def each_alone(self, connection: Connection) -> Iterator[None]:
+        """See :meth:`Backend.each_alone`."""
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        with connection.begin():
+            yield
+        connection.execution_options(isolation_level=self._engine.dialect.default_isolation_level)
+
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""
         connection.invalidate()
@@ -354,15 +370,12 @@ class Postgresql:
         """
         key = {"first": LOCK[0], "second": LOCK[1]}
         try:
-            if term:  # one question, in no transaction: each takes who takes over a millisecond
-                connection.execution_options(isolation_level="AUTOCOMMIT")
-            with connection.begin():
+            with self.each_alone(connection) if term else connection.begin():
                 if not term:
                     connection.execute(_PATIENCE)
                     connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
                 elif (found := connection.execute(_LEADS, {**key, "term": term}).scalar()) != term:
                     raise DatabaseTaken(self.shown, term, found or 0)
-            connection.execution_options(isolation_level=self._engine.dialect.default_isolation_level)
         except OperationalError as error:
             if getattr(error.orig, "sqlstate", None) != _NO_LOCK:
                 raise

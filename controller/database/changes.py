@@ -1,6 +1,7 @@
 """What is remembered of changes, in its table: the questions about it, and how its old end is cut off."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from controller.database.text import storable
 
 LAST, CUT = "changes last", "changes cut"  # in ``meta``: the last row that was written, the last that was forgotten
 _COLUMNS = (*CHANGES.c,)
-_ENDS = select(
+END_COLUMNS = (
     *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (LAST, CUT)),
     select(func.coalesce(func.max(CHANGES.c.number), 0)).scalar_subquery(),
 )
@@ -98,9 +99,14 @@ def written_end(connection: Connection) -> ChainEnd:
     return _said(connection, LAST) or cut_end(connection)
 
 
-def next_end(connection: Connection) -> ChainEnd:
-    """Return where the chain goes on: no number is used twice, whatever somebody has done to what is said."""
-    last, cut_at, highest = tuple(connection.execute(_ENDS).one())  # at once: who takes over waits for each question
+def next_end(connection: Connection, values: Sequence[Any]) -> ChainEnd:
+    """Return where the chain goes on: no number is used twice, whatever somebody has done to what is said.
+
+    Args:
+        connection: to the table.
+        values: of :data:`END_COLUMNS`.
+    """
+    last, cut_at, highest = values
     said = _end(last) or _end(cut_at) or BEGINNING
     if highest <= said.number:
         return said

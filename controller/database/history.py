@@ -1,8 +1,10 @@
 """All that has ended, in the order in which it was saved; and how it is forgotten."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Table, delete, func, select
 
@@ -48,7 +50,7 @@ class Highest:
     number: int = 0
 
 
-_HIGHEST = select(
+HIGHEST_COLUMNS = (
     select(META.c.value).where(META.c.key == HIGHEST).scalar_subquery(),
     *(
         select(func.coalesce(func.max(column), 0)).scalar_subquery()
@@ -56,6 +58,7 @@ _HIGHEST = select(
         for column in (kind.table.c.sequence, kind.table.c.number)
     ),
 )
+_HIGHEST = select(*HIGHEST_COLUMNS)
 
 
 def items_after(connection: Connection, after: int, limit: int) -> tuple[HistoryItem, ...]:
@@ -73,7 +76,12 @@ def items_after(connection: Connection, after: int, limit: int) -> tuple[History
 
 def highest(connection: Connection) -> Highest:
     """Return the highest numbers of all that has ended, forgotten or not; asked at once."""
-    saved, *found = connection.execute(_HIGHEST).one()
+    return highest_of(connection.execute(_HIGHEST).one())
+
+
+def highest_of(values: Sequence[Any]) -> Highest:
+    """Return them by the values of :data:`HIGHEST_COLUMNS`."""
+    saved, *found = values
     forgotten = Highest(**json.loads(saved)) if saved else Highest()
     sequences, numbers = found[::2], found[1::2]
     return Highest(max(forgotten.sequence, *sequences), max(forgotten.number, *numbers))

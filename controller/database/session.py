@@ -16,11 +16,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from controller.database.backends import backend
 from controller.database.chain import BEGINNING, ChainRow, chained
 from controller.database.changed import remembered
-from controller.database.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
+from controller.database.changes import CUT, END_COLUMNS, LAST, change_row, cut, end_row, forgettable, next_end
 from controller.database.clock import SavedTime, time_of, time_text
 from controller.database.ended import ended_row
 from controller.database.errors import DatabaseTaken
-from controller.database.history import HIGHEST, EndedKind, forget, highest
+from controller.database.history import HIGHEST, HIGHEST_COLUMNS, EndedKind, forget, highest, highest_of
 from controller.database.leader_row import SAVES
 from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, MAINTENANCE_TEXT, all_rows
 from controller.database.many import Many
@@ -47,7 +47,11 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 TIME, PROOF = "time", "proof"
-_KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
+_FOUND = select(  # at once: who takes over waits a millisecond for each question
+    *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (WRITTEN_BY, TERM, SAVES)),
+    *HIGHEST_COLUMNS,
+    *END_COLUMNS,
+)
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -109,20 +113,33 @@ class DatabaseSession:
         self._claimed = claimed or self._claimed
         self._name = secrets.token_hex(8)
         connection = self._connection = self._backend.connect(self._claimed)
+        if self._claimed and not self.term and self._is_newest(connection):
+            with self._backend.each_alone(connection):  # nobody else writes: we have the lock
+                self._begin(connection)
+            return
         with connection.begin():
             change = migrate(connection, self.shown, is_made=self.is_made and not self.term)
-            known = {row.key: row.value for row in connection.execute(_KNOWN)}
-            found = known.get(WRITTEN_BY)
-            if found is None:
-                connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
-            elif found != __version__:
-                connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
-            self._lead(known.get(TERM))
-            self.saves = int(known.get(SAVES) or 0)
-            self._number = max(self._number, highest(connection).number)
-            self._chain = next_end(connection)
+            self._begin(connection)
         if change is not None:
             log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
+
+    def _is_newest(self, connection: Connection) -> bool:
+        """Return whether a database has our schema; False too where it is to be looked for first."""
+        with self._backend.each_alone(connection):
+            return self.is_made and revision(connection, is_made=True) == known_schemas()[0]
+
+    def _begin(self, connection: Connection) -> None:
+        """Lead, and go on from where the numbers of what is kept end."""
+        written_by, term, saves, *found = connection.execute(_FOUND).one()
+        self._lead(term)
+        if written_by is None:
+            connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
+        elif written_by != __version__:
+            connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
+        self.saves = int(saves or 0)
+        highest_found, ends_found = found[: len(HIGHEST_COLUMNS)], found[len(HIGHEST_COLUMNS) :]
+        self._number = max(self._number, highest_of(highest_found).number)
+        self._chain = next_end(connection, ends_found)
 
     def _lead(self, kept: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
@@ -260,10 +277,9 @@ class DatabaseSession:
         """
         with connection.begin():
             revision(connection, is_made=True)
-            connection.execute(_KNOWN)
+            _, _, _, *found = connection.execute(_FOUND).one()
             connection.execute(_FENCE)
-            highest(connection)
-            next_end(connection)
+            next_end(connection, found[len(HIGHEST_COLUMNS) :])
             past_with_key(connection, "")
             for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
                 connection.execute(select(table).limit(1))
