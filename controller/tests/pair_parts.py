@@ -18,8 +18,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from controller.database import Database, DatabaseFailed, DatabaseTaken
-from controller.database.backends import Sqlite
 from controller.database.leader_row import SAVES, SeenLeader
+from controller.database.sqlite import Sqlite
 from controller.database.terms import TERM, TERM_STEP, next_term
 from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.provider import CircuitStatus

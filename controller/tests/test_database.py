@@ -61,7 +61,7 @@ class TestSqlite(DatabaseContract):
         ours.release()
 
     def test_saves_that_wait_together_share_a_transaction(self, database, path, monkeypatch):
-        monkeypatch.setattr("controller.database.backends._BUSY_MS", 30_000)
+        monkeypatch.setattr("controller.database.sqlite.BUSY_MS", 30_000)
         database._refuse("connect again, to wait for so long")
         database.load()
         done(database, Changes())

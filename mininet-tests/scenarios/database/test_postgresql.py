@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from controller.database import Database, DatabaseError, DatabaseFailed, DatabaseTaken
-from controller.database.backends import LOCK, backend
+from controller.database.backends import backend
 from controller.database.backup import backed_up
+from controller.database.postgresql import LOCK
 from controller.tests.backup_contract import BackupContract
 from controller.tests.database_child import reservation
 from controller.tests.database_contract import Broken, DatabaseContract
