@@ -33,7 +33,7 @@ def login(
 
     try:
         Transport(url)
-        began = login_work.begun(login_work.asked_of(issuer, client, trust.context(issuer)), scope)
+        began = login_work.begun(login_work.asked_of(issuer, client, trust.context(issuer, is_issuer=True)), scope)
         typer.echo(f"open {began.address} and enter the code {began.code}", err=True)
         if began.direct:
             typer.echo(f"or open {began.direct}", err=True)

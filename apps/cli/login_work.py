@@ -247,7 +247,8 @@ def _posted(address: str, form: Mapping[str, str]) -> dict[str, Any]:
     from apps.cli import trust
 
     headers = {"Accept": "application/json"}
-    return _answer(Request(address, urlencode(form).encode(), headers), trust.context(address))  # noqa: S310 (checked)
+    request = Request(address, urlencode(form).encode(), headers)  # noqa: S310 (it was checked)
+    return _answer(request, trust.context(address, is_issuer=True))
 
 
 def _answer(request: Request, tls: ssl.SSLContext | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whom we trust to be a controller, and the certificate that we show it, for https alone."""
+"""Whom we trust to be a controller or an issuer, and the certificate that we show, for https alone."""
 
 import os
 from pathlib import Path
@@ -20,12 +20,13 @@ def own_folder() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway"
 
 
-def context(url: str) -> "ssl.SSLContext | None":
-    """Return how a controller at a URL is asked by TLS; None if it is asked in plain text.
+def context(url: str, *, is_issuer: bool = False) -> "ssl.SSLContext | None":
+    """Return how a controller, or an issuer of logins, at a URL is asked by TLS; None if it is asked in plain text.
 
-    ``HEADWAY_CA`` alone is trusted if it is set; else the system's authorities, and the site's where its file is. The
-    certificate in ``HEADWAY_CERTIFICATE``, or else in ``client.pem``, is shown to who asks for one; its key is in the
-    file beside it that ends in ``.key``, or in the same.
+    ``HEADWAY_CA`` alone is trusted if it is set, for an issuer the system's authorities too; else the system's
+    authorities, and the site's where its file is. The certificate in ``HEADWAY_CERTIFICATE``, or else in
+    ``client.pem``, is shown to who asks for one; its key is in the file beside it that ends in ``.key``, or in the
+    same.
 
     Raises:
         NotUsable: a file cannot be read, or is something else.
@@ -37,6 +38,8 @@ def context(url: str) -> "ssl.SSLContext | None":
     said = os.environ.get(CA_ENV)
     authorities = [Path(said)] if said else [path for path in (SYSTEM_CA, own_folder() / "ca.pem") if path.exists()]
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if said else ssl.create_default_context()
+    if said and is_issuer:
+        made.load_default_certs()
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.hostname_checks_common_name = False
     shown = os.environ.get(CERTIFICATE_ENV)

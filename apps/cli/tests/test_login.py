@@ -8,12 +8,13 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
 
-from apps.cli import identity, login_work
+from apps.cli import identity, login_work, trust
 from apps.cli.main import app
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
@@ -168,6 +169,21 @@ def test_while_the_issuer_is_unwell_a_token_that_is_good_is_shown_and_one_that_h
     assert "has ended" not in said
     file.write_text(json.dumps({url: kept}))
     assert "ana-4711" in run("whoami", "--url", url)[0]  # nothing of it is lost
+
+
+def test_an_issuer_of_an_authority_of_the_systems_is_trusted_beside_a_controller_of_another(
+    there, url, tmp_path, monkeypatch
+):
+    controllers = tmp_path / "controllers"
+    pki_files.init(controllers, "controllers", pki_files.now(), 10)
+    monkeypatch.setenv("HEADWAY_CA", str(controllers / "ca.pem"))
+    _, why = run("login", "--url", url, "--issuer", there.issuer, "--client", ENDING, exit_code=1)
+    assert "certificate verify failed" in why
+    monkeypatch.setenv("SSL_CERT_FILE", str(there.authority))  # where OpenSSL finds the system's
+    logged_in(there, url, ENDING)
+    assert "ana-4711" in run("whoami", "--url", url)[0]  # it was renewed
+    with pytest.raises(URLError, match="certificate verify failed"):
+        urlopen(there.issuer, context=trust.context(there.issuer))  # noqa: S310 (as if it were the controller)
 
 
 def test_a_login_that_has_ended_and_cannot_be_renewed_is_a_failure(there, url, home):
