@@ -46,10 +46,10 @@ class PairClaim:
             return False
         if self.flow_class is not other.flow_class:
             return self.selector == other.selector != THE_REST
-        return self.path != other.path and (self.selector == other.selector or _part_later(self.path, other.path))
+        return self.path != other.path and (self.selector == other.selector or part_later(self.path, other.path))
 
 
-def _part_later(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def part_later(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Return whether two ways part after the first switch: a switch between would see one class's mark on both."""
     shared = next(i for i, (a, b) in enumerate(zip(hops(one), hops(other), strict=False)) if a != b)
     return shared > 1

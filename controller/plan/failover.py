@@ -9,6 +9,7 @@ from typing import NamedTuple
 import networkx as nx
 
 from controller.plan.announcements import Announcement
+from controller.plan.claims import part_later
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.paths import Path, way_round
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
@@ -42,8 +43,10 @@ def has_way_round(network: Network, name: str, down: frozenset[str]) -> bool:
 def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset[str]) -> PlanInput:
     """Return what a plan is made for while circuits are down: they carry nothing, and their flows go another way.
 
-    A flow without any other way waits. What is promised on a circuit that is left is kept before what comes to it: a
-    flow that moves keeps of its promise as much as is not promised there, by priority of the classes, then by name.
+    A flow without any other way waits; none goes by a circuit that carries nothing, such as one that is not bought.
+    What is promised on a circuit that is left is kept before what comes to it: a flow that moves keeps of its promise
+    as much as is not promised there, by priority of the classes, then by name. It goes by the nearest way that has room
+    for all of its promise, else by the one that has most.
     But lanes of one announcement have one promise, and are counted together: a lane that moves has its part of what
     others of it are promised there, since what it has yet to send is late or in time with theirs.
     """
@@ -55,10 +58,40 @@ def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset
     move = [flow for flow in demand.flows if not dead.isdisjoint(flow.links)]
     led = replace(demand, flows=tuple(stay), capacity_bps=capacity_bps, down=down)
     in_order = sorted(move, key=lambda f: (policy.classes[f.flow_class].priority, f.name))
-    ways = ((flow, way_round(network, flow.host, flow.target, down)) for flow in in_order)
+    carry_nothing = {
+        link.circuit for tail, head, link in network.circuit_links if not capacity_bps.get(Hop(tail, head), 1)
+    }
+    gone = down.union(filter(None, carry_nothing))
+    ways = ((flow, way_round(network, flow.host, flow.target, gone)) for flow in in_order)
     for moved in _by_promise(replace(flow, path=path) for flow, path in ways if path is not None):
-        led = led_another_way(network, policy, *_lanes_together(network, led, moved))
+        if len(moved) == 1 and not moved[0].lanes_of:
+            led = _led_by_most_room(network, policy, led, moved[0], gone)
+        else:
+            led = led_another_way(network, policy, *_lanes_together(network, led, moved))
     return led
+
+
+def _led_by_most_room(
+    network: Network, policy: Policy, demand: PlanInput, nearest: Flow, gone: frozenset[str]
+) -> PlanInput:
+    """Return the demand with a flow that comes by its nearest way, or by a further one that can promise it more."""
+    best, way = led_another_way(network, policy, demand, [nearest]), nearest.path
+    while best.flows[-1].floor_bps < nearest.floor_bps and (crossed := network.circuits_along(way)):
+        gone = gone.union(crossed)
+        further = way_round(network, nearest.host, nearest.target, gone)
+        if further is None:
+            break
+        way = further
+        if not any(_is_mixed_up(flow, nearest, way) for flow in demand.flows):
+            led = led_another_way(network, policy, demand, [replace(nearest, path=way)])
+            best = max(best, led, key=lambda one: one.flows[-1].floor_bps)
+    return best
+
+
+def _is_mixed_up(one: Flow, other: Flow, way: Path) -> bool:
+    """Return whether a switch could not tell a flow from another one if that went another way."""
+    same = (one.host, one.target, one.flow_class) == (other.host, other.target, other.flow_class)
+    return same and one.path != way and part_later(one.path, way)
 
 
 def _by_promise(flows: Iterable[Flow]) -> Iterable[list[Flow]]:

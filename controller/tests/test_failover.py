@@ -11,11 +11,13 @@ from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.reservations import Constraints
 from controller.plan.tests.factories import flow
 from controller.promise_watch import PromiseWatch
 from controller.state.desired import plan_input
 from controller.tests.fakes import ELAPSED_US, START_US, FakeSite, image
-from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois, chile_illinois_2, described
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 
 TWO = chile_illinois_2()
@@ -171,6 +173,35 @@ def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in
     site.converge()
     known = site.value.wished.ledger.reservations["r"]
     assert (known.state, known.reason) == (state, reason)
+
+
+def three():
+    """That network with a third circuit, ``east``, which is further than both."""
+    section = section_of(TWO)
+    ends = {"a": {"switch": "ls1", "port": "ls1-east"}, "z": {"switch": "ch1", "port": "ch1-east"}}
+    section["circuits"]["east"] = {"rate": "1 Gbit/s", "delay": "110 ms"} | ends
+    return described(section)
+
+
+@pytest.mark.parametrize("is_bought", [True, False], ids=["south is full", "south is not bought"])
+def test_a_reservation_goes_on_by_the_circuit_that_has_room_for_it_though_another_is_nearer(is_bought):
+    site = FakeSite(three(), (), lead_us={} if is_bought else {"south": 60_000_000})
+    site.attach_all()
+    ends = {"full": "base21", "r": "base20"} if is_bought else {"r": "base20"}
+    for name, host in ends.items():
+        constraints = Constraints(include=("south",)) if name == "full" else Constraints()
+        times = START_US + 1_000_000, START_US + 10**9
+        asked = Request(host, "arch", FlowClass.URGENT, 300_000_000, *times, constraints)
+        site.use_cases.hold(lambda _, a=asked: a, lambda now_us, name=name: Created(name, now_us)).saved.result()
+        site.use_cases.commit(name).saved.result()
+    site.clock.now_us += 1_000_000
+    for _ in range(2):
+        site.converge()
+    assert ways(site)["base20"] == "north"
+    site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    assert ways(site)["base20"] == "east"
+    assert {site.reservation(name).state for name in ends} == {ReservationState.ACTIVE}
 
 
 def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_other(site):

@@ -10,7 +10,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.failover import carried, late, redundant, without
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
-from controller.plan.plan import Plan, PlanInput
+from controller.plan.plan import THE_REST, Plan, PlanInput, Selector
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import ClassShare, need
@@ -19,8 +19,9 @@ from controller.plan.tests.ring import hosts_bps, layers
 from controller.plan.tests.test_transitions import steps
 from controller.plan.transitions import Stage
 from controller.plan.volume import ConstantRate
-from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2, described
 from topology.network import Hop
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
@@ -121,6 +122,74 @@ def test_of_what_comes_the_higher_class_keeps_its_promise_first():
     floors = {f.host: f.floor_bps for f in without(TWO, DEFAULT_POLICY, demand, NORTH).flows}
     assert floors["base20"] == 300_000_000
     assert 100_000_000 < floors["base23"] < 200_000_000
+
+
+@pytest.fixture
+def three():
+    """That network with a third circuit, ``east``, which is further than both."""
+    section = section_of(TWO)
+    ends = {"a": {"switch": "ls1", "port": "ls1-east"}, "z": {"switch": "ch1", "port": "ch1-east"}}
+    section["circuits"]["east"] = {"rate": "1 Gbit/s", "delay": "110 ms"} | ends
+    return described(section)
+
+
+@pytest.mark.parametrize(
+    ("comes_bps", "line", "kept_bps"),
+    [
+        (0, "south", 0),
+        (10_000_000, "south", 10_000_000),
+        (300_000_000, "east", 300_000_000),
+        (950_000_000, "east", 938_800_000),
+    ],
+    ids=["nothing promised", "the nearest has room", "only the further has room", "the further has more"],
+)
+def test_a_flow_that_moves_goes_by_the_nearest_circuit_that_has_room_for_its_promise(three, comes_bps, line, kept_bps):
+    there = flow(BACKGROUND, "base23", "south", floor_bps=450_000_000)
+    comes = flow(URGENT, "base20", "north", floor_bps=comes_bps)
+    led = without(three, DEFAULT_POLICY, PlanInput((there, comes), {}, reserved(there, comes)), NORTH)
+    (moved,) = (f for f in led.flows if f.host == "base20")
+    assert moved.path == path("base20", line)
+    assert moved.floor_bps == pytest.approx(kept_bps, rel=0.001)
+
+
+@pytest.mark.parametrize("floor_bps", [0, 300_000_000])
+def test_a_flow_that_moves_does_not_go_by_a_circuit_that_is_not_bought(three, floor_bps):
+    comes = flow(URGENT, "base20", "north", floor_bps=floor_bps)
+    not_bought = dict.fromkeys((Hop("ls1", "south"), Hop("ch1", "south")), 0)
+    (moved,) = without(three, DEFAULT_POLICY, PlanInput((comes,), not_bought, reserved(comes)), NORTH).flows
+    assert (moved.path, moved.floor_bps) == (path("base20", "east"), floor_bps)
+
+
+def test_a_flow_that_moves_does_not_part_behind_the_first_switch_from_another_of_its_pair_and_class():
+    """``h`` sends to ``k`` by north, by south, or over the switch ``m``, from which two circuits lead on."""
+    rate_ends = {
+        "north": ("1 Gbit/s", "1 ms", "s", "z"),
+        "south": ("100 Mbit/s", "2 ms", "s", "z"),
+        "to-m": ("1 Gbit/s", "2 ms", "s", "m"),
+        "m-1": ("1 Gbit/s", "3 ms", "m", "z"),
+        "m-2": ("1 Gbit/s", "4 ms", "m", "z"),
+    }
+    hosts = {"s": {"h": {"address": "10.0.0.1", "port": "s-h", "rate": "1 Gbit/s"}}, "m": {}}
+    hosts["z"] = {"k": {"address": "10.0.0.2", "port": "z-k", "rate": "1 Gbit/s"}}
+    sites = {f"at-{n}": {"switch": {"name": n, "dpid": f"{i:016x}"}, "hosts": hosts[n]} for i, n in enumerate("smz", 1)}
+    circuits = {
+        name: {"rate": rate, "delay": delay}
+        | {end: {"switch": switch, "port": f"{switch}-{name}"} for end, switch in (("a", a), ("z", z))}
+        for name, (rate, delay, a, z) in rate_ends.items()
+    }
+    network = described({"name": "mesh", "sites": sites, "circuits": circuits})
+
+    def of(way, floor_bps, selector=THE_REST):
+        one = flow_on(network, f"{way[2]}-{selector.dest_port}", URGENT, way)
+        return replace(one, floor_bps=floor_bps, selector=selector)
+
+    moves, stays = (
+        of(("h", "s", "north", "z", "k"), 300_000_000),
+        of(("h", "s", "m", "m-2", "z", "k"), 0, Selector(873)),
+    )
+    for others, way in ((), ("h", "s", "m", "m-1", "z", "k")), ((stays,), ("h", "s", "south", "z", "k")):
+        led = without(network, DEFAULT_POLICY, PlanInput((*others, moves)), NORTH)
+        assert next(f.path for f in led.flows if f.name == moves.name) == way
 
 
 def test_a_window_is_that_of_the_other_path():
