@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.plan.admission import Granted, Offer, OfferKind, Refused, Request, admitted
+from controller.plan.admission import Granted, Offer, OfferKind, Refused, Request
+from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.calendar import Booking, Shortage
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
@@ -111,7 +112,8 @@ def _instead(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[st
     constraints = replace(known.constraints, exclude=(*known.constraints.exclude, *sorted(down)))
     start_us, end_us = max(now_us, known.start_us), known.end_us
     request = Request(known.a_end, known.z_end, known.flow_class, known.rate_bps, start_us, end_us, constraints)
-    answer = admitted(request, ledger.network, ledger.policy, ledger.calendar)
+    market = Market(ledger.network, ledger.policy, ledger.calendar, ledger.lead_us)
+    answer = admitted_in_time(request, market, now_us, known)
     offers = answer.offers if isinstance(answer, Refused) else (_as_asked(request),)
     way = f" by {' - '.join(answer.chosen.path)}" if isinstance(answer, Granted) else ""
     return "; or ".join(f"{_shown(offer)}{way}" for offer in offers)

@@ -155,6 +155,17 @@ def test_when_a_circuit_dies_under_a_reservation_what_is_left_is_offered(rate_bp
     assert "469.4 Mbit/s urgent from" in event["instead"]
 
 
+def test_what_is_offered_is_not_over_a_circuit_that_cannot_be_bought_in_time():
+    site = site_of(chile_illinois_2(), lead_us={"south": 60_000_000})
+    now_us = site.clock()
+    reserved(site, "image", now_us, now_us + HOUR_US, 300_000_000)
+    site.converge()
+    site.port_said(1, 8, is_live=False)
+    site.converge()
+    (event,) = told(site, "reservation.lost")
+    assert event["instead"].startswith("300 Mbit/s urgent from 2026-01-01T00:02:30Z until 2026-01-01T01:02:30Z")
+
+
 def test_a_promise_is_not_said_to_be_late_before_the_plan_has_followed_it():
     site = site_of(chile_illinois())
     site.use_cases.announce(image()).saved.result(5)
