@@ -5,7 +5,7 @@ from controller.plan.keeping import instead_of
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.overbooked import overbooked
 from controller.plan.reservations import Reservation
-from controller.state.carried import lacks
+from controller.state.carried import is_cut_off, lacks
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
 
@@ -16,6 +16,7 @@ class Settling:
     def __init__(self, state: GuardedState) -> None:
         self._state = state
         self._settled: Circumstances | None = None  # in which nothing was left to be settled
+        self._lost = set[str]()  # told of as that
 
     def fail_overbooked(self, now_us: int) -> None:
         """Fail those that a capacity no longer holds; the newest first."""
@@ -32,7 +33,9 @@ class Settling:
         before = moment.circumstances()
         if before.are(self._settled):
             return
-        for known in self._state.wished.ledger.in_plan():
+        in_plan = self._state.wished.ledger.in_plan()
+        self._lost.intersection_update(known.reservation_id for known in in_plan)
+        for known in in_plan:
             self._settle(moment, known)
         self._settled = before if before.are(moment.circumstances()) else None
 
@@ -42,12 +45,20 @@ class Settling:
         lacking, now_us = lacks(moment, known), moment.now.calendar_us
         if not lacking and known.state is ReservationState.PROVISIONING:
             ledger.happened(name, LifecycleEvent.UP, now_us)
+            self._lost.discard(name)
             state.events.publish("reservation.active", reservation=name)
         elif lacking and known.state is ReservationState.ACTIVE:
             ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
-            is_down = crossed(ledger.network, known.path, moment.down)
-            instead = instead_of(ledger, known, now_us, moment.down) if is_down else ""
-            more = {"instead": instead} if instead else {}
-            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
+            self._tell_lost(moment, known, lacking)
         elif lacking:
             ledger.note(name, lacking, now_us)
+            if name not in self._lost and is_cut_off(moment, known):  # its time has come while its circuit is dead
+                self._tell_lost(moment, known, lacking)
+
+    def _tell_lost(self, moment: Moment, known: Reservation, lacking: str) -> None:
+        ledger, name = self._state.wished.ledger, known.reservation_id
+        self._lost.add(name)
+        is_down = crossed(ledger.network, known.path, moment.down)
+        instead = instead_of(ledger, known, moment.now.calendar_us, moment.down) if is_down else ""
+        more = {"instead": instead} if instead else {}
+        self._state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)

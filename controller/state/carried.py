@@ -104,15 +104,26 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
         purchases = [p for p in bought if p.state is not PurchaseState.DROPPED]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
-    name, own = flow_name(known), state.desired.plan.of_host(network.machine(known.a_end))
-    enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
-    dead = crossed(network, path, down)
+    enough, dead = _ways_in_full(moment, known), crossed(network, path, down)
     if dead and not enough:
         return (*_not_used(moment, dead), *_at_ports(site, state, path))
     between_hosts = {known.a_end, known.z_end} <= network.host_names
     current = between_hosts and not enough and moment.is_current
     less = ("the plan has less for it than it is promised",) if current else ()
     return (*_at_ports(site, state, enough[0] if dead else path), *less)
+
+
+def is_cut_off(moment: Moment, known: Reservation) -> bool:
+    """Return whether a reservation's way is down, and the plan, made with it, leads it by no other in full."""
+    dead = crossed(moment.site.network, moment.path_of(known), moment.down)
+    return bool(dead) and moment.is_current and not _ways_in_full(moment, known)
+
+
+def _ways_in_full(moment: Moment, known: Reservation) -> list[Path]:
+    """Return the ways that the plan has for a reservation between hosts, at its rate."""
+    network, name = moment.site.network, flow_name(known)
+    own = moment.state.desired.plan.of_host(network.machine(known.a_end))
+    return [e.flow.path for e in own if carries(e, name, known.rate_bps, network, moment.down)]
 
 
 def _not_used(moment: Moment, circuits: tuple[str, ...]) -> tuple[str, ...]:

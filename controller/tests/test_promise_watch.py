@@ -37,9 +37,9 @@ def told(site, name):
     return [dict(e.fields) for e in site.state.events.since(0).events if e.name == name]
 
 
-def reserved(site, name, start_us, end_us, rate_bps=600_000_000):
+def reserved(site, name, start_us, end_us, rate_bps=600_000_000, ends=("base20", "arch")):
     """Reserve, and commit."""
-    request = Request("base20", "arch", FlowClass.URGENT, rate_bps, start_us, end_us)
+    request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, end_us)
     site.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us)).saved.result()
     site.use_cases.commit(name).saved.result()
     return site.use_cases.reservation(name)
@@ -153,6 +153,26 @@ def test_when_a_circuit_dies_under_a_reservation_what_is_left_is_offered(rate_bp
     (event,) = told(site, "reservation.lost")
     assert event["why"] == "north: the line is down"
     assert "469.4 Mbit/s urgent from" in event["instead"]
+
+
+def test_a_reservation_whose_time_comes_while_its_circuit_is_dead_is_told_of_once_unless_it_is_led_round():
+    site = site_of(chile_illinois_2())
+    begin_us, end_us = site.clock() + HOUR_US, site.clock() + 2 * HOUR_US
+    reserved(site, "led", begin_us, end_us, 100_000_000)
+    reserved(site, "sites", begin_us, end_us, 100_000_000, ends=("la-serena", "champaign"))
+    site.port_said(1, 8, is_live=False)
+    site.converge()
+    assert told(site, "reservation.lost") == []
+    site.clock.now_us = begin_us
+    for _ in range(2):
+        site.use_cases.tick()  # it is planned, and not in force yet
+    for _ in range(4):
+        site.converge()
+        site.clock.now_us += 1_000_000
+    (event,) = told(site, "reservation.lost")
+    assert (event["reservation"], event["why"]) == ("sites", "north: the line is down")
+    assert event["instead"].endswith("by ls1 - south - ch1")
+    assert site.reservation("led").state is ReservationState.ACTIVE
 
 
 def test_what_is_offered_is_not_over_a_circuit_that_cannot_be_bought_in_time():
