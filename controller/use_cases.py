@@ -14,7 +14,8 @@ from typing import TypeVar
 from controller.allowances import Allowances, reserved
 from controller.asker import present_asker
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
-from controller.database import Database, RefusedWish
+from controller.database import ChangeQuery, Database, DatabaseFailed, RefusedWish
+from controller.database.changed import before_change
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
 from controller.maintaining import Maintaining
@@ -194,6 +195,18 @@ class UseCases:
             if known is None:
                 raise NotKnown("reservation", reservation_id, ())
             return known
+
+    def before_change(self, known: Reservation) -> Reservation | None:
+        """Return a reservation as it was before it was changed; None if that is not what happened to it last.
+
+        None too if the database does not say. It is waited for: not in a thread that others wait for.
+        """
+        query = ChangeQuery(limit=10, id=known.reservation_id, since_us=known.changed_us)
+        try:
+            rows = self._database.changes(query)
+        except DatabaseFailed:
+            return None
+        return before_change(known, rows[-1].change) if rows else None
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return those in memory, in order of creation: all that have not ended, or are not saved so."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Reservation
+from topology.protocol import FlowClass
 
 DONE = "done"
 MOST_ASKED = 4_096  # characters of what was refused
@@ -128,6 +129,18 @@ def _happened(before: Reservation | None, now: Reservation) -> str:
     if differing == {"hold_until_us"}:
         return "renewed"
     return "changed" if differing else "noted"
+
+
+def before_change(known: Reservation, row: Remembered) -> Reservation | None:
+    """Return a reservation with the rate, the time and the class of before a change; None if the row is of no change.
+
+    Its path and its constraints are those that it has now.
+    """
+    if row.kind != "reservation.changed":
+        return None
+    old = json.loads(row.old or "{}")
+    times_and_rate = {name: old[name] for name in ("rate_bps", "start_us", "end_us") if name in old}
+    return replace(known, flow_class=FlowClass(old.get("flow_class", known.flow_class)), **times_and_rate)
 
 
 def _reservation(known: Reservation | None) -> dict[str, Any] | None:

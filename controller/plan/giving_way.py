@@ -11,8 +11,8 @@ def kept(wanted: Mapping[str, Period], carried: Mapping[str, Period], bought: It
     All stay as they were carried, as far as that is still bought; then each has what it wants now, if there is room.
 
     Args:
-        wanted: what each wants now, the oldest first.
-        carried: what of it was carried at last; a newcomer is not in it.
+        wanted: what each wants now, who came to need it first first.
+        carried: what of it was carried at last, in the order in which that is kept; a newcomer is not in it.
         bought: what there is.
 
     >>> old, new = Period(0, 10, 4), Period(0, 10, 3)
@@ -20,7 +20,7 @@ def kept(wanted: Mapping[str, Period], carried: Mapping[str, Period], bought: It
     {'raised': Period(start_us=0, end_us=10, rate_bps=4), 'new': Period(start_us=0, end_us=10, rate_bps=3)}
     """
     there, found = tuple(bought), dict[str, Period]()
-    for name in (name for name in wanted if name in carried):
+    for name in (name for name in carried if name in wanted):
         if are_covered((*found.values(), carried[name]), there):
             found[name] = carried[name]
     waiting = [name for name in wanted if found.get(name) != wanted[name]]

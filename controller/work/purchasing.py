@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from controller.database import DatabaseError
 from controller.plan.admission import Refused, Request
@@ -323,17 +324,42 @@ class Purchasing:
     def _fail_uncovered(self, period: Period, reason: str) -> None:
         """Have those give way in a period that what is bought does not carry: changes are put back, newcomers fail."""
         why = f"{self._circuit}: {reason}"
+        self._find_out_carried(period)
         with self._state.changed:
-            bought = [p.period for p in self._state.wished.purchases[self._circuit].values() if p.state not in _NO_USE]
-            there = {r.reservation_id: r for r in sorted(self._on(), key=lambda r: r.sequence)}
-            wanted = {name: self._use(r) for name, r in there.items() if self._use(r).overlap_us(period) > 0}
-            carried = {name: self._use(self._carried[name]) for name in wanted if name in self._carried}
-            found = kept(wanted, carried, bought)
-            for name in (name for name in wanted if found.get(name) != wanted[name]):
-                if name not in found or not self._is_put_back(there[name], self._carried[name], why):
+            there, found = self._kept(period)
+            for name, known in there.items():
+                if found.get(name) == self._use(known):
+                    continue
+                if name not in found or not self._is_put_back(known, self._carried[name], why):
                     self._state.wished.ledger.happened(name, LifecycleEvent.FAIL, self._state.now_us(), why)
                     self._state.events.publish("reservation.failed", level="error", reservation=name, why=why)
         self._use_cases.tick()
+
+    def _kept(self, period: Period) -> tuple[dict[str, Reservation], dict[str, Period]]:
+        """Return the reservations in a period, in the order in which they have changed, and what is kept of each.
+
+        Under the lock. The last to change is the last that came to need what it needs; the clock's steps count too.
+        """
+        bought = [p.period for p in self._state.wished.purchases[self._circuit].values() if p.state not in _NO_USE]
+        in_order = sorted(self._on(), key=lambda r: (r.changed_us, r.sequence))
+        there = {r.reservation_id: r for r in in_order if self._use(r).overlap_us(period) > 0}
+        wanted = {name: self._use(r) for name, r in there.items()}
+        carried = {name: self._use(before) for name, before in self._carried.items() if name in wanted}
+        return there, kept(wanted, carried, bought)
+
+    def _find_out_carried(self, period: Period) -> None:
+        """Note how each in a period was carried of which this process does not know it, as after a start.
+
+        Up to the first that has no room all were carried as they are; those that follow, as they were before a change.
+        """
+        with self._state.changed:
+            there, found = self._kept(period)
+        unknown = [known for name, known in there.items() if name not in self._carried]
+        sure = [*takewhile(lambda known: known.reservation_id in found, unknown)]
+        self._carried |= {known.reservation_id: known for known in sure}
+        for known in unknown[len(sure) :]:
+            if before := self._use_cases.before_change(known):
+                self._carried[known.reservation_id] = before
 
     def _is_put_back(self, known: Reservation, before: Reservation, why: str) -> bool:
         """Return whether a reservation has again what it had before it was changed; under the lock."""

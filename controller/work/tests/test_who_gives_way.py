@@ -133,3 +133,36 @@ def test_a_raise_is_put_back_while_the_provider_answers_nobody_for_a_time(nsi_si
     nsi.faults = Faults()
     nsi_site.pass_to(START_US + 240 * S)
     assert rates(nsi_site, older, newer) == [(COMMITTED, GIGABIT)] * 2
+
+
+@pytest.mark.parametrize("raises", [(2,), (2, 4)], ids=["one raise", "two raises"])
+def test_after_a_restart_a_raise_that_cannot_be_bought_hurts_nobody_else(nsi_site, raises):
+    older, newer = two_of_a_gigabit(nsi_site)
+    for gigabits in raises:
+        changed(nsi_site, older, rate_bps=gigabits * GIGABIT)
+        nsi_site.clock.now_us += 1
+    nsi_site.restart()
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, newer) == [(COMMITTED, GIGABIT)]
+
+
+def test_after_a_restart_a_raise_that_cannot_be_bought_is_put_back_and_a_newcomer_fails(nsi_site):
+    older, newer = two_of_a_gigabit(nsi_site)
+    changed(nsi_site, older, rate_bps=2 * GIGABIT)
+    nsi_site.clock.now_us += 1
+    late = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.restart()
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, older, newer, late) == [(COMMITTED, GIGABIT), (COMMITTED, GIGABIT), (FAILED, GIGABIT)]
+    assert nsi_site.reservation(older).reason.startswith("its change was put back: ")
+
+
+def test_after_a_restart_an_older_hold_that_is_committed_last_is_what_fails(nsi_site):
+    asked = Request("la-serena", "champaign", FlowClass.URGENT, GIGABIT, START, END)
+    nsi_site.use_cases.hold(lambda _: asked, lambda now_us: Created("older", now_us, hold_us=600 * S))
+    newer = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.pass_to(START_US + 30 * S)
+    nsi_site.use_cases.commit("older").saved.result()
+    nsi_site.restart()
+    nsi_site.pass_to(START_US + 60 * S)
+    assert rates(nsi_site, newer, "older") == [(COMMITTED, GIGABIT), (FAILED, GIGABIT)]
