@@ -19,6 +19,7 @@ from hostagent.errors import BpfError
 LIBRARY = "libbpf.so.1"
 BPF_ANY = 0
 LOG_LINES = 40  # the end of a verifier's log says why
+_NO_PREALLOC = 1 << 0  # BPF_F_NO_PREALLOC
 _MAPPABLE = 1 << 10  # BPF_F_MMAPABLE, since Linux 5.5
 _BEFORE = 1 << 3  # BPF_F_BEFORE, of no other program: of all
 _DEBUG = 2  # enum libbpf_print_level
@@ -290,6 +291,12 @@ class BpfObject:
         """Have an array created so that single numbers can be written into it."""
         doing = f"making {map_name} mappable"
         self._lib.number("bpf_map__set_map_flags", self._map(map_name), c.c_uint32(_MAPPABLE), doing=doing)
+
+    def resize(self, map_name: str, max_entries: int) -> None:
+        """Have a map of keys created for so many elements, with no memory for those that it does not have."""
+        doing = f"resizing {map_name}"
+        self._lib.number("bpf_map__set_max_entries", self._map(map_name), c.c_uint32(max_entries), doing=doing)
+        self._lib.number("bpf_map__set_map_flags", self._map(map_name), c.c_uint32(_NO_PREALLOC), doing=doing)
 
     def adopt(self, map_name: str, fd: int) -> None:
         """Use a map that exists already in place of a new one."""

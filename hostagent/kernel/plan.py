@@ -15,6 +15,7 @@ from topology.addresses import Prefix
 from topology.protocol import Allocation, CalledLane, Tail
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
+MAX_TURNS = 1 << 15  # a round has 31 at most: to 512 destinations by two lanes, by IPv4 and by IPv6
 V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
 V4_MAPPED_BITS = 96
 AHEAD_MS, LEAST_AHEAD_BYTES = 20, 1 << 18  # of a lane's rate: longer than a program takes until it writes again
@@ -187,7 +188,8 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterab
     A slot that becomes free is not given away in the same change: sockets may use it until the last step.
 
     Raises:
-        NotEncodable: two allocations with one name or one match, too many of either, or a rate that rounds to nothing.
+        NotEncodable: two allocations with one name or one match, too many of either or of turns, or a rate that rounds
+            to nothing.
     """
     wanted = tuple(allocations)
     _check(wanted)
@@ -200,7 +202,11 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterab
         if slot is None:
             raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
         held[allocation.name] = Held(slot, matches_of(allocation), entry_of(allocation))
-    return _difference(old, KernelPlan(held, deals_of(wanted, called)))
+    deals = deals_of(wanted, called)
+    count = sum(len(deal.turns) for deal in deals.values())
+    if count > MAX_TURNS:
+        raise NotEncodable(("lanes",), f"{count} turns of connections, of at most {MAX_TURNS}")
+    return _difference(old, KernelPlan(held, deals))
 
 
 def _check(allocations: tuple[Allocation, ...]) -> None:

@@ -29,7 +29,7 @@ def at(address):
 def test_any_connections_in_a_row_are_in_proportion(weights):
     order = turns({IPv6Address(k): weight for k, weight in enumerate(weights)})
     counts, total = Counter(order), sum(weights)
-    assert len(weights) <= len(order) <= MOST_TURNS
+    assert len(weights) <= len(order) <= MOST_TURNS // 2 + 1
     for k, weight in enumerate(weights):
         assert abs(counts[IPv6Address(k)] - weight * len(order) / total) < 1 + 1e-9
         for first in range(len(order)):

@@ -179,6 +179,18 @@ def receiving_agent(two_addresses, tmp_path, cleanup: ExitStack):
     return running
 
 
+def test_lanes_of_rounds_of_thirty_turns_to_hundreds_of_destinations_are_dealt_to(two_addresses, agent):
+    sender, receiver = two_addresses
+    uneven = tuple(lanes(614, 11))
+    others = (
+        replace(one, name=f"{n}/{one.name}", lanes=f"{n}", dest=ip_network(f"10.78.{n >> 8}.{n & 255}/32"), also=())
+        for n in range(300)
+        for one in uneven
+    )
+    agent.obey(Allocations(1, LEASE_MS, (*others, *uneven)))
+    assert Counter(connected(sender, receiver, 0, "", count=30)) == {FIRST[0]: 29, SECOND[0]: 1}
+
+
 @pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
 def test_connections_that_the_receiver_makes_go_to_the_sender_s_lanes_in_turn(two_addresses, receiving_agent, family):
     sender, receiver = two_addresses

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostagent.errors import NotEncodable
+from hostagent.kernel import plan as kernel_plan
 from hostagent.kernel.plan import MAX_ENTRIES, KernelEntry, KernelPlan, MapChange, Match, change_to
-from topology.protocol import Allocation, FlowClass
+from topology.protocol import Allocation, CalledLane, FlowClass
 
 EMPTY = KernelPlan()
 
@@ -203,3 +204,10 @@ def with_two_addresses_each(count):
 def test_what_cannot_be_held_is_refused(wanted, why):
     with pytest.raises(NotEncodable, match=why):
         change_to(wanted, EMPTY)
+
+
+def test_connections_of_more_turns_than_are_held_are_refused(monkeypatch):
+    monkeypatch.setattr(kernel_plan, "MAX_TURNS", 3)
+    called = [CalledLane("image", (ip_network(one),), 100) for one in ("10.0.0.1/32", "10.0.0.2/32")]
+    with pytest.raises(NotEncodable, match="4 turns of connections, of at most 3"):
+        change_to((), EMPTY, called)
