@@ -5,6 +5,7 @@
     - EnvironmentLacking: the host lacks something the agent needs
     - AlreadyRunning: another agent holds this network namespace
     - NotEncodable: a plan that the kernel part cannot hold
+        - NoRoomBeside: not while it holds the plan before
     - BpfError: the kernel or libbpf refused a call
     - LayoutDiffers: the kernel part's structs are not what this daemon writes and reads
     - Unregistered: somebody has taken our congestion control out of the kernel's list
@@ -53,6 +54,10 @@ class NotEncodable(AgentError):
         super().__init__(f"{', '.join(names)}: {why}")
         self.names = names
         self.why = why
+
+
+class NoRoomBeside(NotEncodable):
+    """The kernel part can hold them, but not together with what is in force."""
 
 
 class BpfError(AgentError):

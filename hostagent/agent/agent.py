@@ -27,7 +27,7 @@ from hostagent.errors import AgentError, AttachmentRefused, NotAttached, NotEnco
 from hostagent.kernel import plan
 from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.layout import EntryCounters
-from hostagent.kernel.plan import KernelPlan
+from hostagent.kernel.plan import KernelPlan, MapChange
 from hostagent.lease_clock import lease_now_ns
 from hostagent.log import log
 from hostagent.settings import AgentSettings
@@ -199,17 +199,15 @@ class Agent:
             log.warning("agent.stale", epoch=told.epoch, waited_ms=(began_ns - heard.since_ns) // 1_000_000)
             return None
         try:
-            change = plan.change_to(told.entries, before.plan, told.called)
+            changes = plan.changes_to(told.entries, before.plan, told.called)
         except NotEncodable as error:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
         with self._lock:
             if not before.lease_left_ms(began_ns):
                 self._counting.not_counted(before.plan.held)
-            self._kernel.apply(change, expires_ns, told.epoch)
-            self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
-            self._counting.begins(change.plan.held.keys() - before.plan.held.keys(), time.monotonic_ns())
-            if self._ends(before.plan, time.monotonic_ns()):
+            has_ended = [self._in_force_now(change, told, expires_ns) for change in changes]
+            if any(has_ended):
                 self._streams.send(to_bytes(self._telemetry()))  # at once: it may be what an announcement came to
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
@@ -217,6 +215,14 @@ class Agent:
             took_us = (lease_now_ns() - began_ns) // 1000
             log.info("agent.applied", epoch=told.epoch, entries=len(told.entries), took_us=took_us)
         return Applied(told.epoch)
+
+    def _in_force_now(self, change: MapChange, told: Allocations, expires_ns: int) -> bool:
+        """Bring a change into force; return whether it has ended an entry; under the lock."""
+        before = self._in_force.plan
+        self._kernel.apply(change, expires_ns, told.epoch)
+        self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
+        self._counting.begins(change.plan.held.keys() - before.held.keys(), time.monotonic_ns())
+        return self._ends(before, time.monotonic_ns())
 
     def _not_understood(self, data: bytes, error: ValueError) -> Declined | None:
         """Decline what has a part that we do not know; what is in force stays until its lease ends."""

@@ -15,7 +15,7 @@ from hostagent.kernel.interfaces import Interfaces
 from hostagent.kernel.layout import SLOT, Demanded, EntryCounters, layout_of
 from hostagent.kernel.leftovers import Namespace, RunLock
 from hostagent.kernel.loader import BpfObject, Libbpf, RingBuffer
-from hostagent.kernel.plan import MAX_TURNS, KernelEntry, KernelPlan, MapChange, Tuning
+from hostagent.kernel.plan import MAX_MATCHES, MAX_TURNS, KernelEntry, KernelPlan, MapChange, Tuning
 from hostagent.lease_clock import lease_now_ns
 from hostagent.log import log
 from topology.protocol import Fault
@@ -71,6 +71,7 @@ class Kernel:
             host = self._layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
             self._object.set_constants(".rodata.host", host)
             self._object.make_mappable("hw_counters")
+            self._object.resize("hw_plan", MAX_MATCHES + 1)
             self._object.resize("hw_deal", MAX_TURNS)
             if predecessor_fd is not None:
                 self._object.adopt(leftovers.CONNECTIONS_MAP.decode(), predecessor_fd)

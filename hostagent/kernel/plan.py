@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, IPv6Network
 from zlib import crc32
 
-from hostagent.errors import NotEncodable
+from hostagent.errors import NoRoomBeside, NotEncodable
 from hostagent.kernel.deals import Deal, Deals, Destination, deals_of
 from topology.addresses import Prefix
 from topology.protocol import Allocation, CalledLane, Tail
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
+# Of the plan and the one before together: two addresses each of as many entries as there are are a quarter of it. The
+# map has room for one more: before Linux 6.13 a full one does not take another value for a match that it has, either.
+MAX_MATCHES = 8191
 MAX_TURNS = 1 << 15  # a round has 31 at most: to 512 destinations by two lanes, by IPv4 and by IPv6
 V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
 V4_MAPPED_BITS = 96
@@ -180,6 +183,39 @@ def entry_of(allocation: Allocation) -> KernelEntry:
     )
 
 
+def changes_to(
+    allocations: Iterable[Allocation], old: KernelPlan, called: Iterable[CalledLane] = ()
+) -> tuple[MapChange, ...]:
+    """Return the changes from ``old`` to exactly ``allocations``, one after the other.
+
+    It is one; where there is no room for both plans at once, one before it takes out what the new plan does not have.
+
+    Raises:
+        NotEncodable: as of ``change_to``, but for want of room only if the new plan alone is too large.
+    """
+    wanted, called = tuple(allocations), tuple(called)
+    try:
+        return (change_to(wanted, old, called),)
+    except NoRoomBeside:
+        first = _difference(old, _staying(wanted, old))
+        return first, change_to(wanted, first.plan, called)
+
+
+def _staying(wanted: Iterable[Allocation], old: KernelPlan) -> KernelPlan:
+    """Return the new plan without the names and the matches that the old one does not have."""
+    matches = {match for held in old.held.values() for match in held.matches}
+    return KernelPlan(
+        {
+            one.name: Held(
+                old.held[one.name].slot, tuple(match for match in matches_of(one) if match in matches), entry_of(one)
+            )
+            for one in wanted
+            if one.name in old.held
+        },
+        old.deals,
+    )
+
+
 def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterable[CalledLane] = ()) -> MapChange:
     """Return the steps from ``old`` to exactly ``allocations``, and the lanes that connections of ours go to.
 
@@ -188,6 +224,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterab
     A slot that becomes free is not given away in the same change: sockets may use it until the last step.
 
     Raises:
+        NoRoomBeside: too many names or matches while those of ``old`` are there.
         NotEncodable: two allocations with one name or one match, too many of either or of turns, or a rate that rounds
             to nothing.
     """
@@ -200,7 +237,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterab
         before = old.held.get(allocation.name)
         slot = before.slot if before else next(free, None)
         if slot is None:
-            raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
+            raise NoRoomBeside((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
         held[allocation.name] = Held(slot, matches_of(allocation), entry_of(allocation))
     deals = deals_of(wanted, called)
     count = sum(len(deal.turns) for deal in deals.values())
@@ -213,7 +250,7 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
     """Refuse what has no single meaning.
 
     Raises:
-        NotEncodable: two allocations with one name or one match, or one with a port and a mark.
+        NotEncodable: two allocations with one name or one match, too many of either, or one with a port and a mark.
     """
     names: set[str] = set()
     by_match: dict[Match, str] = {}
@@ -221,21 +258,23 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
         if allocation.name in names:
             raise NotEncodable((allocation.name,), "the name occurs twice")
         names.add(allocation.name)
+        if len(names) > MAX_ENTRIES:
+            raise NotEncodable((allocation.name,), f"more than {MAX_ENTRIES} allocations")
         if allocation.own_dscp is not None and (allocation.dest_port or allocation.local_port):
             raise NotEncodable((allocation.name,), "a port and the application's own mark; one of them tells enough")
         for match in matches_of(allocation):
             other = by_match.setdefault(match, allocation.name)
             if other != allocation.name:
                 raise NotEncodable((other, allocation.name), "the same destination and ports; which one holds?")
+        if len(by_match) > MAX_MATCHES:
+            raise NotEncodable((allocation.name,), f"more than {MAX_MATCHES} addresses and ports")
 
 
 def _difference(old: KernelPlan, new: KernelPlan) -> MapChange:
     old_slots = {match: held.slot for held in old.held.values() for match in held.matches}
     new_slots = {match: held.slot for held in new.held.values() for match in held.matches}
-    if len({*old_slots, *new_slots}) > MAX_ENTRIES:
-        raise NotEncodable(
-            tuple(new.held), f"more than {MAX_ENTRIES} addresses and ports, with those of the plan before"
-        )
+    if len(old_slots.keys() | new_slots.keys()) > MAX_MATCHES:
+        raise NoRoomBeside((), f"more than {MAX_MATCHES} addresses and ports, with those of the plan before")
     old_entries = {held.slot: held.entry for held in old.held.values()}
     changed = [(h.slot, h.entry) for h in new.held.values() if old_entries.get(h.slot) != h.entry]
     nothing = KernelEntry(0, 0, None)

@@ -280,6 +280,35 @@ def test_the_agent_says_hello_applied_and_telemetry(hosts, agent, cleanup):
     print(f"allocations to applied: {took_ms:.2f} ms")
 
 
+def test_a_plan_of_hundreds_of_others_is_obeyed_and_what_stays_in_it_is_held_meanwhile(hosts, agent, cleanup):
+    bulks = started(cleanup, Bulk(*hosts), Bulk(*hosts))
+    stays = allocation("10.77.0.2/32", 100)
+    goes = replace(stays, name="goes", dest_port=bulks[0].port)
+    agent.obey(Allocations(1, LEASE_MS, (goes, *others(78), stays)))
+    for name in (goes.name, stays.name):
+        eventually(lambda name=name: delivered_bytes(agent, name) > 10**6, within_s=10, what=name)
+    before = agent.controller.entry(stays.name)
+    agent.obey(Allocations(2, LEASE_MS, (*others(79), stays)))
+    ended = eventually(lambda: agent.controller.all_of(Telemetry)[-1].ended, within_s=5, what="the last counts")
+    assert next(one for one in ended if one.name == goes.name).delivered_bytes > 10**6
+    after = agent.controller.entry(stays.name)
+    assert (after.counted_since_ns, after.is_least) == (before.counted_since_ns, False)
+    eventually(lambda: agent.controller.entry(stays.name).connections == 2, within_s=5, what="both are held")
+
+
+def delivered_bytes(agent, name):
+    told = agent.controller.entry(name)
+    return told.delivered_bytes if told else 0
+
+
+def others(number):
+    """Allocations to hosts that are not there: of two such plans at once there are more than the kernel part holds."""
+    return (
+        allocation(f"10.{number}.{n >> 8}.{n & 255}/32", 100, also=(ip_network(f"fd{number}::{n:x}/128"),))
+        for n in range(600)
+    )
+
+
 def test_the_buffers_are_opened_and_put_back(hosts, agent):
     before = hosts[0].sysctl("tcp_rmem"), hosts[0].sysctl("tcp_wmem")
     plan = Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 100, 10_000),), receive_window_bytes=40_000_000)

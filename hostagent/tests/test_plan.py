@@ -1,5 +1,6 @@
 """From allocations to the kernel, and from one plan to the next."""
 
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from hostagent.errors import NotEncodable
 from hostagent.kernel import plan as kernel_plan
-from hostagent.kernel.plan import MAX_ENTRIES, KernelEntry, KernelPlan, MapChange, Match, change_to
+from hostagent.kernel.plan import MAX_ENTRIES, KernelEntry, KernelPlan, MapChange, Match, change_to, changes_to
 from topology.protocol import Allocation, CalledLane, FlowClass
 
 EMPTY = KernelPlan()
@@ -113,6 +114,38 @@ def test_a_name_keeps_its_slot_and_a_freed_slot_is_not_given_away_at_once(first,
     assert len({held.slot for held in change.plan.held.values()}) == len(change.plan.held)
 
 
+@given(st.lists(plans.map(lambda plan: plan[:3]), min_size=1, max_size=5))
+def test_a_plan_for_which_there_is_no_room_beside_the_one_before_comes_when_that_has_made_room(told):
+    maps, plan = FakeMaps(), EMPTY
+    with pytest.MonkeyPatch.context() as limits:
+        limits.setattr(kernel_plan, "MAX_ENTRIES", 3)
+        limits.setattr(kernel_plan, "MAX_MATCHES", 6)
+        for wanted in told:
+            changes = changes_to(wanted, plan)
+            for change in changes:
+                taken = {held.slot for held in plan.held.values()}
+                assert taken.isdisjoint(change.fresh_slots)
+                for _ in maps.steps(change):
+                    assert len(maps.entries) <= 3
+                    assert len(maps.matches) <= 6
+                assert maps.held() == meaning(change.plan)
+                assert change.plan.held.keys() >= plan.held.keys() & {a.name for a in wanted}
+                plan = change.plan
+            assert maps.held() == meaning(change_to(wanted, EMPTY).plan)
+            assert len(changes) <= 2
+
+
+def test_six_hundred_allocations_are_followed_by_six_hundred_others_of_which_some_stay():
+    old = [an_allocation(f"{n}", f"10.0.{n >> 8}.{n & 255}/32") for n in range(600)]
+    new = [an_allocation(f"{n}", f"10.0.{n >> 8}.{n & 255}/32", rate_bps=16_000) for n in range(500, 1100)]
+    first = change_to(old, EMPTY).plan
+    going, coming = changes_to(new, first)
+    assert (len(going.deletes), len(going.puts), len(going.fresh_slots)) == (500, 0, 0)
+    assert (len(coming.deletes), len(coming.puts), len(coming.fresh_slots)) == (0, 500, 500)
+    assert {entry.rate_bytes_per_s for _, entry in going.entries} == {2_000}, "nobody has the old rate by the new plan"
+    assert coming.plan.held["500"].slot == first.held["500"].slot
+
+
 @given(plans, plans)
 def test_what_shrinks_is_written_before_what_grows(first, second):
     old = change_to(first, EMPTY).plan
@@ -180,10 +213,21 @@ def test_an_allocation_of_one_interface_is_for_connections_from_its_addresses_al
     assert len(change_to([an_allocation(sources=sources, **dests), other], EMPTY).puts) == 3
 
 
-def with_two_addresses_each(count):
+def with_addresses_each(addresses, count):
     return [
-        an_allocation(f"{n}", f"10.{n >> 8}.{n & 255}.0/24", also=(ip_network((n << 96, 64)),)) for n in range(count)
+        an_allocation(
+            f"{n}",
+            f"10.{n >> 8}.{n & 255}.0/24",
+            also=tuple(ip_network((n << 96 | k << 64, 64)) for k in range(1, addresses)),
+        )
+        for n in range(count)
     ]
+
+
+def test_as_many_allocations_as_there_are_may_have_two_addresses_each_before_and_after():
+    first = change_to(with_addresses_each(2, MAX_ENTRIES), EMPTY).plan
+    moved = [replace(one, dest_port=443) for one in with_addresses_each(2, MAX_ENTRIES)]
+    assert len(change_to(moved, first).puts) == 2 * MAX_ENTRIES
 
 
 @pytest.mark.parametrize(
@@ -196,18 +240,21 @@ def with_two_addresses_each(count):
             [an_allocation("a", also=(ip_network("fd00::/8"),)), an_allocation("b", "fd00::/8")],
             "same destination and ports",
         ),
-        (with_two_addresses_each(600), "more than 1024 addresses and ports"),
-        ([an_allocation(str(n), f"10.{n >> 8}.{n & 255}.0/24") for n in range(MAX_ENTRIES + 1)], "no free slot"),
+        (with_addresses_each(9, 1000), "910: more than 8191 addresses and ports"),
+        (
+            [an_allocation(str(n), f"10.{n >> 8}.{n & 255}.0/24") for n in range(MAX_ENTRIES + 1)],
+            "1024: more than 1024",
+        ),
     ],
     ids=["name", "match", "rate", "other address", "addresses", "number"],
 )
 def test_what_cannot_be_held_is_refused(wanted, why):
     with pytest.raises(NotEncodable, match=why):
-        change_to(wanted, EMPTY)
+        changes_to(wanted, EMPTY)
 
 
 def test_connections_of_more_turns_than_are_held_are_refused(monkeypatch):
     monkeypatch.setattr(kernel_plan, "MAX_TURNS", 3)
     called = [CalledLane("image", (ip_network(one),), 100) for one in ("10.0.0.1/32", "10.0.0.2/32")]
     with pytest.raises(NotEncodable, match="4 turns of connections, of at most 3"):
-        change_to((), EMPTY, called)
+        changes_to((), EMPTY, called)
