@@ -92,7 +92,8 @@ def turns(weights: Mapping[IPv6Address, int]) -> tuple[IPv6Address, ...]:
     How many turns of the round each has is settled first, by largest remainders, so that none is a whole turn off. Then
     smooth weighted round robin: the next turn is of whoever is furthest behind his part.
     """
-    count = min(range(len(weights), MOST_TURNS + 1), key=lambda n: (_off(list(weights.values()), n), n))
+    fewest = len(weights)
+    count = min(range(fewest, max(fewest, MOST_TURNS) + 1), key=lambda n: (_off(list(weights.values()), n), n))
     parts = _apportioned(weights, count)
     has = dict.fromkeys(parts, 0)
     order = []

@@ -45,6 +45,11 @@ def test_the_round_is_the_shortest_that_is_right(weights, order):
     assert "".join(str(int(address)) for address in found) == order
 
 
+def test_of_more_lanes_than_a_round_has_turns_each_has_one():
+    lanes = [IPv6Address(k) for k in range(MOST_TURNS + 1)]
+    assert sorted(turns(dict.fromkeys(lanes, 1))) == lanes
+
+
 @pytest.mark.parametrize(
     "more",
     [{"lanes": ""}, {"local_port": 5}, {"own_dscp": 8}, {"sources": ()}, {"sources": (ip_network("10.1.0.0/24"),)}],
