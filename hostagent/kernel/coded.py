@@ -81,7 +81,7 @@ class CodedTail:
 
     @property
     def is_attached(self) -> bool:
-        """Whether the kernel can attach it: Linux 6.6 or newer."""
+        """Whether the kernel can attach it at each interface: Linux 6.6 or newer."""
         return self._interfaces.can_attach
 
     def follow(self) -> None:

@@ -1,14 +1,20 @@
 """What a kernel counts of TCP, and of programs at an interface, for tests."""
 
 import ctypes as c
+import os
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hostagent.kernel.loader import Libbpf
 from hostagent.tests.rig import NamespaceHost
 
 TCX_EGRESS = 47  # enum bpf_attach_type
+MOST_PROGRAMS = 63  # bpf_mprog_max(), of one way of an interface
+SCHED_CLS = 3  # enum bpf_prog_type
+PASSES = bytes.fromhex("b7000000ffffffff 9500000000000000")  # r0 = TCX_NEXT; exit
 
 
 def counted(host: NamespaceHost, *names: str) -> int:
@@ -30,3 +36,17 @@ def programs_at(interface: str) -> int:
     asked = (index, TCX_EGRESS, 0, None, ids, c.byref(count))
     Libbpf().number("bpf_prog_query", *asked, doing="asking for programs")
     return count.value
+
+
+@contextmanager
+def others_programs(interface: str) -> Iterator[None]:
+    """As many programs of others see what leaves by an interface of this thread's namespace as the kernel allows."""
+    lib, opened, index = Libbpf(), list[int](), socket.if_nametoindex(interface)
+    try:
+        for _ in range(MOST_PROGRAMS):
+            opened.append(lib.number("bpf_prog_load", SCHED_CLS, b"other", b"GPL", PASSES, 2, None, doing="loading"))
+            opened.append(lib.number("bpf_link_create", opened[-1], index, TCX_EGRESS, None, doing="attaching"))
+        yield
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostagent.tests.kernel_counts import counted, programs_at, retransmitted
+from hostagent.tests.kernel_counts import counted, others_programs, programs_at, retransmitted
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -97,3 +97,14 @@ def test_interfaces_have_the_programs_while_there_is_an_agent(hosts, tmp_path, c
     eventually(lambda: left.inside(lambda: programs_at("late0")) == 1, within_s=3, what="a new interface has it too")
     agent.kill()
     eventually(lambda: not attached(), within_s=3, what="the kernel has taken it away")
+
+
+def test_an_interface_without_room_for_the_programs_is_left_alone_until_it_has_some(hosts, tmp_path, cleanup):
+    left, others = hosts[0], cleanup.enter_context(ExitStack())
+    left.inside(lambda: others.enter_context(others_programs(left.interface)))
+    agent = RunningAgent(left, tmp_path / "agent")
+    cleanup.callback(agent.close)
+    agent.obey(PLAN)
+    assert f"event=agent.tail_not_copied interface={left.interface}" in agent.log
+    others.close()
+    eventually(lambda: left.inside(lambda: programs_at(left.interface)) == 1, within_s=3, what="it has them")
