@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from pathlib import Path
 
 from hostagent.stores.estimate import DiskState, PressureState
@@ -12,7 +13,9 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Disk:
-    """The disk that a path is on; None of it is told of one that /proc/diskstats does not have.
+    """The disk that a path is on, now and whenever something else has been mounted there.
+
+    The path itself is looked at once only: a server of NFS that hangs must not hold up who looks each second.
 
     Args:
         path: a file or a folder on it.
@@ -20,9 +23,10 @@ class Disk:
     """
 
     def __init__(self, path: Path, proc: Path = PROC) -> None:
+        self._path = path.resolve()
         self._proc = proc
-        device = path.stat().st_dev
-        self._numbers = f"{os.major(device)}", f"{os.minor(device)}"
+        self._mounts = ""
+        self._device: str | None = None
 
     def state(self) -> DiskState | None:
         """Return what it has written, and what waits for it; None if it is on no disk: tmpfs, 9p, NFS, btrfs.
@@ -30,10 +34,15 @@ class Disk:
         Raises:
             OSError: /proc cannot be read.
         """
-        written = written_of((self._proc / "diskstats").read_text(), self._numbers)
+        mounts = (self._proc / "self" / "mountinfo").read_text(errors="surrogateescape")
+        if mounts != self._mounts:
+            self._mounts, self._device = mounts, device_at(mounts, self._path)
+        if self._device is None:
+            return None
+        written = written_of((self._proc / "diskstats").read_text(), self._device)
         if written is None:
             return None
-        return DiskState(*written, *dirty_of((self._proc / "vmstat").read_text()))
+        return DiskState(*written, *dirty_of((self._proc / "vmstat").read_text()), self._device)
 
 
 def pressure(proc: Path = PROC) -> PressureState | None:
@@ -62,19 +71,33 @@ def stalled_us(text: str) -> int:
     return int(text.split("total=", 1)[1].split(maxsplit=1)[0])
 
 
-def written_of(diskstats: str, numbers: tuple[str, str]) -> tuple[int, int] | None:
+def device_at(mountinfo: str, path: Path) -> str | None:
+    r"""Return the numbers of the device that is mounted at a path or above it; None if nothing is.
+
+    Source: Documentation/filesystems/proc.rst, 3.5: fields 3 and 5. What is mounted later covers what was there.
+
+    >>> device_at("26 1 8:1 / / rw - ext4 a rw\n27 26 8:2 / /the\\040data rw - ext4 b rw", Path("/the data/x"))
+    '8:2'
+    """
+    mounts = (line.split(" ") for line in mountinfo.split("\n") if line)
+    mounted = {fields[4]: fields[2] for fields in mounts}
+    names = (re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", str(one)) for one in (path, *path.parents))
+    return next((mounted[name] for name in names if name in mounted), None)
+
+
+def written_of(diskstats: str, device: str) -> tuple[int, int] | None:
     """Return what a disk has written, bytes, and for how long it was busy, ms; None if there is none of its numbers.
 
     Source: Documentation/admin-guide/iostats.rst: fields 7 (sectors written) and 10 (milliseconds spent doing I/Os).
 
-    >>> written_of(" 8 0 sda 1 2 3 4 5 6 70 8 9 1000 11 0 0 0 0", ("8", "0"))
+    >>> written_of(" 8 0 sda 1 2 3 4 5 6 70 8 9 1000 11 0 0 0 0", "8:0")
     (35840, 1000)
-    >>> written_of(" 8 0 sda 1 2 3 4 5 6 70 8 9 1000 11 0 0 0 0", ("8", "1")) is None
+    >>> written_of(" 8 0 sda 1 2 3 4 5 6 70 8 9 1000 11 0 0 0 0", "8:1") is None
     True
     """
     for line in diskstats.splitlines():
         fields = line.split()
-        if tuple(fields[:2]) == numbers and len(fields) > 12:
+        if ":".join(fields[:2]) == device and len(fields) > 12:
             return int(fields[9]) * SECTOR_BYTES, int(fields[12])
     return None
 

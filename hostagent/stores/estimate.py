@@ -38,12 +38,14 @@ class DiskState:
         busy_ms: for how long it had something to do so far.
         dirty_bytes: what waits in the page cache to be written, of all disks.
         limit_bytes: how much can wait when writers are held up.
+        device: which disk it is, by its numbers, as in ``8:1``.
     """
 
     written_bytes: int
     busy_ms: int
     dirty_bytes: int
     limit_bytes: int
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,8 @@ def _backlog_less_bps(before: DiskState | None, now: DiskState | None, took_ns: 
 
 
 def _waited_for_bps(before: DiskState | None, now: DiskState | None, took_ns: int) -> int | None:
-    """Return what a disk has written if it was waited for all the time, bit/s; None if it was not."""
-    if before is None or now is None:
+    """Return what a disk has written if it was waited for all the time, bit/s; None if it was not, or is another."""
+    if before is None or now is None or before.device != now.device:
         return None
     is_busy = (now.busy_ms - before.busy_ms) * 1_000_000 * 100 >= took_ns * BUSY_PERCENT
     least_bytes = min(LEAST_DIRTY_BYTES, now.limit_bytes // LEAST_DIRTY_PART)

@@ -272,20 +272,51 @@ def test_a_host_without_stores_looks_at_nothing():
     assert not stores.has_news()
 
 
-def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
-    device = tmp_path.stat().st_dev
-
-    proc = tmp_path / "proc"
-    proc.mkdir()
-    (proc / "diskstats").write_text(f" {os.major(device)} {os.minor(device)} vda 1 0 8 1 9 0 200 7 0 1500 8 0 0 0 0\n")
+def disks_in(proc, mounted):
+    """Return /proc of a host with the disks 8:1 and 8:2, and what is mounted where."""
+    (proc / "self").mkdir(parents=True, exist_ok=True)
+    mounts = (f"{n} 1 {device} / {place} rw - ext4 /dev/disk rw\n" for n, (place, device) in enumerate(mounted))
+    (proc / "self" / "mountinfo").write_text("".join(mounts))
+    fields = "1 0 8 1 9 0 {0}00 7 0 {0}500 8 0 0 0 0"
+    (proc / "diskstats").write_text("".join(f" 8 {n} sda{n} {fields.format(n)}\n" for n in (1, 2)))
     limits = "nr_dirty_threshold 100000\nnr_dirty_background_threshold 60000\n"
     (proc / "vmstat").write_text(f"nr_dirty 1000\nnr_writeback 24\n{limits}")
-    state = Disk(tmp_path, proc).state()
+    return proc
+
+
+def test_the_disk_under_a_path_is_found_by_what_is_mounted_there(tmp_path):
+    proc = disks_in(tmp_path / "proc", [("/", "8:2"), (tmp_path.parent, "8:1"), (f"{tmp_path}-other", "8:2")])
     page = os.sysconf("SC_PAGE_SIZE")
-    assert state == DiskState(200 * 512, 1500, 1024 * page, 90_000 * page), "the kernel steers below the threshold"
-    (proc / "diskstats").write_text("")
+    state = Disk(tmp_path, proc).state()
+    assert state == DiskState(100 * 512, 1500, 1024 * page, 90_000 * page, "8:1"), "the kernel steers below its limit"
+    disks_in(proc, [("/", "0:27")])
     assert Disk(tmp_path, proc).state() is None
     assert Disk(Path("/proc")).state() is None, "no disk is under /proc"
+
+
+def test_a_disk_that_is_mounted_later_or_replaced_is_the_one_that_is_asked(tmp_path):
+    proc = disks_in(tmp_path / "proc", [("/", "8:1")])
+    under = Disk(tmp_path, proc)
+    seen = [under.state()]
+    for mounted in ([("/", "8:1"), (tmp_path, "8:2")], [("/", "8:2"), (tmp_path, "8:2"), (tmp_path, "8:1")]):
+        disks_in(proc, mounted)
+        seen.append(under.state())
+    assert [one.device for one in seen] == ["8:1", "8:2", "8:1"], "of two at one place the later covers the other"
+    assert [one.written_bytes for one in seen] == [100 * 512, 200 * 512, 100 * 512]
+
+
+def test_a_place_is_found_whatever_its_name(tmp_path):
+    proc = disks_in(tmp_path / "proc", [("/", "8:1"), ("/of\\040two\\134words\\040\u2028", "8:2")])
+    assert Disk(Path("/of two\\words \u2028/data"), proc).state().device == "8:2"
+
+
+def test_what_two_disks_have_written_is_not_compared():
+    before, now = disk_at(500, 5000, 200), replace(disk_at(35, 9000, 200), device="8:2")
+    seen = intake(look(0, 100, 0, before), look(1, 112, 0, now))
+    assert (seen.drained_bps, seen.is_waiting) == (96 * MBIT, False)
+
+
+def test_a_store_without_a_disk_has_the_room_of_its_sockets():
     assert estimate.intake(look(0, 1, 0), look(1, 1, 0)).room_bytes == 10 * MB
 
 

@@ -4,10 +4,12 @@ import contextlib
 import os
 import socket
 import statistics
+import subprocess
 import threading
 
 import pytest
 
+from hostagent.stores.disk import PROC, device_at
 from hostagent.tests.paced_reader import PacedReader
 from hostagent.tests.rig import MBIT, RunningAgent, connected, end_both
 from hostagent.tests.slow_file import FUSE, slow_disk
@@ -117,3 +119,22 @@ def test_a_slow_disk_under_a_fast_reader_is_told_with_its_rate(hosts, tmp_path, 
     told = [one for message in receiving.controller.all_of(Telemetry) for one in message.stores]
     early = [one for one in told if one.is_waiting and one.brake is StoreBrake.DISK and one.unread_bytes < 1 << 20]
     assert early, "a disk is told while the page cache takes all; a reader waits only once the kernel lets it"
+
+
+def test_what_is_mounted_over_a_store_later_is_what_is_asked(tmp_path, cleanup):
+    subprocess.run(["mount", "-t", "tmpfs", "none", tmp_path], check=True)
+    cleanup.callback(subprocess.run, ["umount", "--recursive", tmp_path], check=True)
+    store = tmp_path / "a store"
+    store.mkdir()
+
+    def devices():
+        """Return what the list of mounts says of the store, and what the file system does."""
+        number = store.stat().st_dev
+        listed = device_at((PROC / "self" / "mountinfo").read_text(), store)
+        return listed, f"{os.major(number)}:{os.minor(number)}"
+
+    below, asked = devices()
+    assert below == asked
+    subprocess.run(["mount", "-t", "tmpfs", "none", store], check=True)
+    above, asked = devices()
+    assert above == asked != below
