@@ -8,6 +8,7 @@ What was there is written down before it is changed, so that the next start puts
 Root is not needed: the kernel lets CAP_NET_ADMIN write these (net_ctl_permissions, net/sysctl_net.c).
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,23 +91,24 @@ class TcpBuffers:
     def fit(self, windows: Windows) -> None:
         """Make room for the plan's windows; 0 leaves or puts back the host's own setting.
 
+        What somebody else has set since, as ``sysctl --system`` does, is the host's own from then on.
+
         Raises:
-            OSError: a sysctl of the namespace's own, or the state file, cannot be written.
+            OSError: the state file cannot be written.
         """
         self.may_take_bytes = windows.may_take_bytes
+        others = self._taken_over()
         ours = wanted_sysctls(self._was, windows, self._host_bytes)
         changed = {name: to for name, to in ours.items() if to != (self._was | self._set)[name]}
         if changed.keys() <= self._refused:
             return
         self._save(ours)
-        self._set = ours  # before the first is written: whatever fails, those that were are put back
         for name, to in changed.items():
-            if name in OWN:
-                self._write(name, to)
-            elif not self._written(name, to):
-                ours[name] = self._was[name]
-        shown = {name: str(to) for name, to in ours.items()}
-        log.info("buffers.set", **shown, may_take_bytes=windows.may_take_bytes)
+            if self._written(name, to):
+                self._set[name] = to
+                if name in others:
+                    log.warning("buffers.changed", setting=full(name), to=str(others[name]), again=str(to))
+        log.info("buffers.set", **self.shown, may_take_bytes=windows.may_take_bytes)
         if windows.may_take_bytes > self._host_bytes // 2:
             log.warning("buffers.large", may_take_bytes=windows.may_take_bytes, memory_bytes=self._host_bytes)
         self._say_hidden(windows)
@@ -117,7 +119,7 @@ class TcpBuffers:
         Raises:
             OSError: a sysctl cannot be written.
         """
-        if self._set:
+        if self._state_file.exists():
             self._restore(self._was, self._set)
             self._set = {}
 
@@ -129,21 +131,38 @@ class TcpBuffers:
     def _now(self, name: str) -> Numbers:
         return Numbers.parsed((self._folders[name] / name).read_text())
 
+    def _taken_over(self) -> dict[str, Numbers]:
+        """Take what somebody else has set for the host's own, and return it."""
+        others = {}
+        for name, as_left in (self._was | self._set).items():
+            with contextlib.suppress(OSError):
+                if (now := self._now(name)) != as_left:
+                    others[name] = now
+                    self._set.pop(name, None)
+        self._was |= others
+        return others
+
     def _write(self, name: str, to: Numbers) -> None:
         (self._folders[name] / name).write_text(str(to))
 
     def _written(self, name: str, to: Numbers) -> bool:
-        """Set one of the kernel's limits and return whether that was allowed; if not, say once what would do it."""
+        """Set one and return whether that was allowed; if not, say so once, of the kernel's limits what would do it."""
         try:
             self._write(name, to)
         except OSError as error:
             if name not in self._refused:
                 self._refused.add(name)
-                now = self._was[name]
-                log.warning("buffers.limited", by=full(name), now=str(now), fix=command(name, to), why=error.strerror)
+                self._say_refused(name, to, error)
             return False
         self._refused.discard(name)
         return True
+
+    def _say_refused(self, name: str, to: Numbers, error: OSError) -> None:
+        if name in OWN:
+            log.warning("buffers.refused", why=str(error))
+            return
+        now = self._was[name]
+        log.warning("buffers.limited", by=full(name), now=str(now), fix=command(name, to), why=error.strerror)
 
     def _say_hidden(self, windows: Windows) -> None:
         """Say once that the kernel's limit on all connections cannot be seen from this namespace."""

@@ -87,6 +87,63 @@ def test_what_somebody_else_has_set_since_stays(sysctl):
     assert now(sysctl) == ["4096", "1", "2"]
 
 
+def test_what_somebody_else_takes_back_is_set_again_with_the_next_renewal(first):
+    buffers = buffers_in(first)
+    with log.captured() as logs:
+        for _ in range(3):
+            buffers.fit(windows(20_000_000, 1000))
+        assert not [one for one in logs if one["event"] == "buffers.changed"]
+        (first / "tcp_rmem").write_text("4096 87380 6291456")  # sysctl --system
+        (first / "tcp_mem").write_text("100 200 300")
+        for _ in range(2):
+            buffers.fit(windows(20_000_000, 1000))
+    said = [(one["log_level"], one["setting"], one["to"]) for one in logs if one["event"] == "buffers.changed"]
+    assert said == [
+        ("warning", "net.ipv4.tcp_rmem", "4096 87380 6291456"),
+        ("warning", "net.ipv4.tcp_mem", "100 200 300"),
+    ]
+    assert now(first) == ["4096", "40000000", "40000000"] == buffers.shown["tcp_rmem"].split()
+    assert int(now(first, "tcp_mem")[1]) > 200
+    buffers.close()
+    assert now(first) == ["4096", "87380", "6291456"], "what the host has set last is its own"
+
+
+@pytest.mark.parametrize("asked", [windows(20_000_000), NOTHING], ids=["a plan", "no plan"])
+def test_what_somebody_else_has_set_wider_than_the_plan_stays(sysctl, asked):
+    buffers = buffers_in(sysctl)
+    buffers.fit(asked)
+    (sysctl / "tcp_rmem").write_text("4096 90000000 90000000")
+    with log.captured() as logs:
+        for window in (asked, windows(30_000_000, 1000), NOTHING):
+            buffers.fit(window)
+            assert now(sysctl) == ["4096", "90000000", "90000000"]
+    assert not [one for one in logs if one["event"] == "buffers.changed"]
+    buffers.close()
+    assert now(sysctl) == ["4096", "90000000", "90000000"]
+    assert not (sysctl / "state.json").exists()
+
+
+def test_after_a_kill_what_the_host_has_set_last_is_put_back(sysctl):
+    killed = buffers_in(sysctl)
+    killed.fit(windows(20_000_000))
+    (sysctl / "tcp_rmem").write_text("4096 87380 6291456")
+    killed.fit(windows(20_000_000))
+    buffers_in(sysctl)
+    assert now(sysctl) == ["4096", "87380", "6291456"]
+
+
+def test_a_setting_of_its_own_that_may_not_be_written_is_said_once_and_the_others_are_set(sysctl):
+    buffers = buffers_in(sysctl)
+    (sysctl / "tcp_rmem").unlink()
+    (sysctl / "tcp_rmem").mkdir()
+    with log.captured() as logs:
+        for receive_bytes in (20_000_000, 20_000_000, 30_000_000):
+            buffers.fit(windows(receive_bytes, 1000))
+    assert len([one for one in logs if one["event"] == "buffers.refused"]) == 1
+    assert int(now(sysctl, "tcp_wmem")[2]) > 4194304
+    assert buffers.shown["tcp_rmem"] == "4096 131072 6291456"
+
+
 def test_another_boots_state_is_not_put_back(sysctl):
     buffers_in(sysctl).fit(windows(20_000_000))
     state = json.loads((sysctl / "state.json").read_text())
