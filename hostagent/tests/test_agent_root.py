@@ -313,9 +313,7 @@ def test_buffers_that_somebody_takes_back_are_opened_again_at_the_next_renewal(h
     plan = Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 100, 10_000),), receive_window_bytes=40_000_000)
     before = hosts[0].sysctl("tcp_rmem")
     agent.obey(plan)
-    agent.obey(plan)
     hosts[0].set({"net.ipv4.tcp_rmem": before})
-    agent.controller.send(plan)
     changed = "event=buffers.changed setting=net.ipv4.tcp_rmem"
     eventually(lambda: changed in agent.log, within_s=3, what="it is noticed")
     assert hosts[0].sysctl("tcp_rmem").split()[1:] == ["80000000", "80000000"]
