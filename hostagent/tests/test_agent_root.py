@@ -243,7 +243,8 @@ def test_what_was_lost_before_a_connection_is_taken_is_no_loss_of_the_plan(hosts
     assert not ours(bulk)
     lose_all_in_flight(hosts[1], bulk, 300)
     agent.obey(Allocations(1, 30_000, (allocation("10.77.0.2/32", 4, 200),)))
-    assert 2 * MBIT < measured_bps([bulk], 7.0) < 5 * MBIT  # two of the periods over which loss is judged
+    # For two of the periods over which loss is judged; of what had left before, a megabyte at most is acknowledged too.
+    assert 2 * MBIT < measured_bps([bulk], 7.0) < 6 * MBIT
     assert ours(bulk)
     assert "agent.fallback" not in agent.log
 
