@@ -92,7 +92,7 @@ def opened(parts: contextlib.ExitStack, url: str, led: Leadership | None) -> Dat
 
 
 def stood_by(found: Leadership, state: GuardedState, supervisor: Supervisor, stop: Stop) -> bool:
-    """Wait until we lead; return False if the end comes before that."""
+    """Wait until we lead; return False if the end comes before that: then we take the row no more."""
     log.info("standby.up", leader=found.seen.holder if found.seen else "")
     supervisor.ready(STANDS_BY)
     for name in LATER:
@@ -107,4 +107,5 @@ def stood_by(found: Leadership, state: GuardedState, supervisor: Supervisor, sto
                 pass
             supervisor.alive(STANDS_BY)
             alive_s = time.monotonic()
+    found.leave()
     return False

@@ -120,7 +120,7 @@ class Leadership:
         self._resigned = True
 
     def leave(self) -> None:
-        """Let another take the row at once, by the thread's next act, which is its last."""
+        """Let another take the row at once, by the thread's next act, which is its last; take it no more ourselves."""
         self._leaves = True
         self._wakes.set()
 
@@ -142,7 +142,8 @@ class Leadership:
         self._row.stands_by = self.may_take and not self.term
         if self._leaves:
             self._has_left = True
-            self._row.leave(self.term)
+            if self.term:
+                self._row.leave(self.term)
         elif self.term:
             if not self._row.renew(self.term, self._ttl_us):
                 self._leading = self._leading.deposed()

@@ -3,13 +3,21 @@
 import threading
 from collections.abc import Callable
 
+from apps.pair import stood_by
+from apps.process import Stop
 from controller.database.leader_row import LeaderRow, RowNews, SeenLeader
+from controller.plan.clock import Instant
 from controller.plan.leading import TTL_US, PairStanding
+from controller.plan.policy import DEFAULT_POLICY
+from controller.site import Site
 from controller.state.clock import elapsed_us
+from controller.state.guard import GuardedState
 from controller.tests.past_contract import ACK_S
 from controller.work.leadership import Leadership
+from hostagent.agent.supervisor import Supervisor
 from mininet_tests.site.needs import NEEDS_POSTGRESQL
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import star
 
 pytestmark = NEEDS_POSTGRESQL
 
@@ -89,6 +97,27 @@ def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_l
     assert (other.led.is_set(), other.may_decide()) == (True, True)
     for each in (one, other):
         each.close()
+
+
+def test_who_ends_while_it_stands_by_takes_no_row_that_is_over_and_leaves_one_that_it_has_just_taken(url):
+    rows = [LeaderRow(url, name, "") for name in "abc"]
+    late, slow, other = (Leadership(row, elapsed_us, 600 * TTL_US) for row in rows)
+    stop = Stop()
+    stop.set()
+    state = GuardedState(Site(star(1, 1), DEFAULT_POLICY, (), 3_000), lambda: Instant(0, 0), 1)
+    assert not stood_by(late, state, Supervisor.of_this_process({}), stop)
+    thread = threading.Thread(target=late.run, daemon=True)
+    thread.start()
+    thread.join(ACK_S)
+    assert (thread.is_alive(), late.led.is_set()) == (False, False)  # the row is over
+    slow.may_take = other.may_take = True
+    slow.step()
+    slow.leave()  # its process ended meanwhile
+    slow.run()
+    other.step()
+    assert (slow.led.is_set(), other.led.is_set()) == (True, True)
+    for row in rows:
+        row.close()
 
 
 class AskedAmidAStep(LeaderRow):
