@@ -7,14 +7,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from sqlalchemy import Connection, Table, Transaction, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.database.backends import backend
-from controller.database.chain import BEGINNING, ChainRow, chained
+from controller.database.chain import BEGINNING, ChainEnd, ChainRow, chained
 from controller.database.changed import remembered
 from controller.database.changes import CUT, END_COLUMNS, LAST, change_row, cut, end_row, forgettable, next_end
 from controller.database.clock import SavedTime, time_of, time_text
@@ -54,6 +54,22 @@ _FOUND = select(  # at once: who takes over waits a millisecond for each questio
 )
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
+
+
+class _Found(NamedTuple):
+    """What a database has as it is opened: three values of META, the highest number that was used, the chain's end."""
+
+    written_by: str | None
+    term: str | None
+    saves: str | None
+    number: int
+    end: ChainEnd
+
+
+def _found(connection: Connection) -> _Found:
+    written_by, term, saves, *numbers = connection.execute(_FOUND).one()
+    highest_values, end_values = numbers[: len(HIGHEST_COLUMNS)], numbers[len(HIGHEST_COLUMNS) :]
+    return _Found(written_by, term, saves, highest_of(highest_values).number, next_end(connection, end_values))
 
 
 class DatabaseSession:
@@ -130,16 +146,15 @@ class DatabaseSession:
 
     def _begin(self, connection: Connection) -> None:
         """Lead, and go on from where the numbers of what is kept end."""
-        written_by, term, saves, *found = connection.execute(_FOUND).one()
-        self._lead(term)
-        if written_by is None:
+        found = _found(connection)
+        self._lead(found.term)
+        if found.written_by is None:
             connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
-        elif written_by != __version__:
+        elif found.written_by != __version__:
             connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
-        self.saves = int(saves or 0)
-        highest_found, ends_found = found[: len(HIGHEST_COLUMNS)], found[len(HIGHEST_COLUMNS) :]
-        self._number = max(self._number, highest_of(highest_found).number)
-        self._chain = next_end(connection, ends_found)
+        self.saves = int(found.saves or 0)
+        self._number = max(self._number, found.number)
+        self._chain = found.end
 
     def _lead(self, kept: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
@@ -277,9 +292,9 @@ class DatabaseSession:
         """
         with connection.begin():
             revision(connection, is_made=True)
-            _, _, _, *found = connection.execute(_FOUND).one()
+            _found(connection)
             connection.execute(_FENCE)
-            next_end(connection, found[len(HIGHEST_COLUMNS) :])
+            highest(connection)
             past_with_key(connection, "")
             for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
                 connection.execute(select(table).limit(1))
