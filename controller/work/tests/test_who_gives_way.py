@@ -87,12 +87,15 @@ def test_a_raise_that_cannot_be_bought_is_put_back_and_hurts_nobody(request, sel
     assert rates(site, older, newer) == [(ACTIVE, GIGABIT)] * 2
 
 
-def test_an_older_hold_that_is_committed_last_is_what_fails(nsi_site):
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["it goes on", "it is restarted"])
+def test_an_older_hold_that_is_committed_last_is_what_fails(nsi_site, is_restarted):
     asked = Request("la-serena", "champaign", FlowClass.URGENT, GIGABIT, START, END)
     nsi_site.use_cases.hold(lambda _: asked, lambda now_us: Created("older", now_us, hold_us=600 * S))
     newer = nsi_site.promised(GIGABIT, START, END)
     nsi_site.pass_to(START_US + 30 * S)
     nsi_site.use_cases.commit("older").saved.result()
+    if is_restarted:
+        nsi_site.restart()
     nsi_site.pass_to(START_US + 60 * S)
     assert rates(nsi_site, newer, "older") == [(COMMITTED, GIGABIT), (FAILED, GIGABIT)]
 
@@ -155,14 +158,3 @@ def test_after_a_restart_a_raise_that_cannot_be_bought_is_put_back_and_a_newcome
     nsi_site.pass_to(START_US + 60 * S)
     assert rates(nsi_site, older, newer, late) == [(COMMITTED, GIGABIT), (COMMITTED, GIGABIT), (FAILED, GIGABIT)]
     assert nsi_site.reservation(older).reason.startswith("its change was put back: ")
-
-
-def test_after_a_restart_an_older_hold_that_is_committed_last_is_what_fails(nsi_site):
-    asked = Request("la-serena", "champaign", FlowClass.URGENT, GIGABIT, START, END)
-    nsi_site.use_cases.hold(lambda _: asked, lambda now_us: Created("older", now_us, hold_us=600 * S))
-    newer = nsi_site.promised(GIGABIT, START, END)
-    nsi_site.pass_to(START_US + 30 * S)
-    nsi_site.use_cases.commit("older").saved.result()
-    nsi_site.restart()
-    nsi_site.pass_to(START_US + 60 * S)
-    assert rates(nsi_site, newer, "older") == [(COMMITTED, GIGABIT), (FAILED, GIGABIT)]
