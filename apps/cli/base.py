@@ -100,6 +100,12 @@ def quantity(text: str | None, parse: Callable[[str], int], option: str) -> int 
         stop(f"{option}: {error}", EXIT_USAGE)
 
 
+def rtt_bound(max_rtt: str | None) -> dict[str, float]:
+    """Return the bound of the round trip, if one was said, as the API takes it."""
+    rtt_us = quantity(max_rtt, units.duration_us, "--max-rtt")
+    return {} if rtt_us is None else {"max_rtt_ms": rtt_us / 1000}
+
+
 def zone_option(name: str | None) -> tzinfo:
     """Return the zone of local times."""
     try:

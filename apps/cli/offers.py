@@ -24,7 +24,6 @@ def url_arguments(url: str) -> list[str]:
 
 def reserving(body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[str]:
     """Return the arguments that take an offer. Where its time is the one that was asked, it is asked again."""
-    paths = body["constraints"]
     arguments = ["reserve", "--rate", shown.written_rate(offer["rate_bps"])]
     arguments += ["--from", body["from"], "--to", body["to"], "--class", offer["class"]]
     if offer["kind"] == "earliest-start":
@@ -35,12 +34,18 @@ def reserving(body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[st
             arguments += ["--until", shown.exact(body["end"], where)]
         else:
             arguments += ["--for", shown.written_duration(round(body["duration_s"] * 1e6))]
-    arguments += ["--backup"] if paths["backup"] else []
-    arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
-    arguments += _ports(body) + _owner(body)
-    for option in ("include", "exclude"):
-        arguments += [word for part in paths[option] for word in (f"--{option}", part)]
+    arguments += _path(body["constraints"]) + _ports(body) + _owner(body)
     return arguments + (["--description", body["description"]] if body["description"] else [])
+
+
+def _path(constraints: dict[str, Any]) -> list[str]:
+    """Return the arguments that say what the path must satisfy."""
+    rtt_ms = constraints.get("max_rtt_ms")
+    arguments = ["--backup"] if constraints["backup"] else []
+    arguments += [] if rtt_ms is None else ["--max-rtt", f"{round(rtt_ms * 1000)}us"]
+    for option in ("include", "exclude"):
+        arguments += [word for part in constraints[option] for word in (f"--{option}", part)]
+    return arguments
 
 
 def _ports(body: dict[str, Any]) -> list[str]:
@@ -65,6 +70,7 @@ def changing(known: "ReservationOut", body: dict[str, Any], offer: "OfferOut", w
             arguments += [f"--{field}", shown.exact(offer[field], where)]
     if offer["class"] != known["class"]:
         arguments += ["--class", offer["class"]]
+    arguments += ["--any-path", *_path(body["constraints"])] if "constraints" in body else []
     return arguments + (["--description", body["description"]] if "description" in body else [])
 
 

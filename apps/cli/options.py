@@ -61,6 +61,13 @@ Owners = Annotated[list[str] | None, typer.Option("--owner", help="Of this group
 Mine = Annotated[bool, typer.Option("--mine", help="Yours, and your groups'.")]
 DestPort = Annotated[int, typer.Option(help="For connections to this TCP port of the receiver alone.", max=65535)]
 LocalPort = Annotated[int, typer.Option(help="For connections from this TCP port of the sender alone.", max=65535)]
+Include = Annotated[
+    list[str] | None, typer.Option(help="Must be crossed; repeatable.", autocompletion=completion.path_parts)
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="Must not be touched; repeatable.", autocompletion=completion.path_parts)
+]
+MaxRtt = Annotated[str | None, typer.Option(help="Longest round trip, e.g. 200ms.")]
 Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.end_names)]
 Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.end_names)]
 Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]

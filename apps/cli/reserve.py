@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, completion, offers, options, refusals, shown, tables
+from apps.cli import base, offers, options, refusals, shown, tables
 from headway.errors import ApiProblem, ApiRefusal, NoAnswer
 from topology import units
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 SETTLES_S = 3.0  # what begins now is in the switches within a second; a provider takes minutes
-
-Parts = list[str] | None
 
 
 @app.command()
@@ -30,9 +28,9 @@ def reserve(
     until: Annotated[str | None, typer.Option(help="The end, written as --start is.")] = None,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     backup: Annotated[bool, typer.Option("--backup", help="Keep a second path that shares no circuit.")] = False,
-    include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.path_parts)] = None,
-    exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.path_parts)] = None,
-    max_rtt: Annotated[str | None, typer.Option(help="Longest round trip, e.g. 200ms.")] = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    max_rtt: options.MaxRtt = None,
     dest_port: options.DestPort = 0,
     local_port: options.LocalPort = 0,
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
@@ -54,7 +52,8 @@ def reserve(
     where, key = base.zone_option(zone), base.request_key(key)
     body: Any = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
-    body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
+    body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup}
+    body["constraints"] |= base.rtt_bound(max_rtt)
     body |= options.connections_asked(dest_port, local_port) | ({"owner": options.owner(owner)} if owner else {})
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.url_arguments(url)]
     try:
@@ -64,12 +63,6 @@ def reserve(
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)
     base.end_carried(reserved)
-
-
-def _bound(max_rtt: str | None) -> dict[str, Any]:
-    """Return the bound of the round trip, if there is one, as the API takes it."""
-    rtt_us = base.quantity(max_rtt, units.duration_us, "--max-rtt")
-    return {} if rtt_us is None else {"max_rtt_ms": rtt_us / 1000}
 
 
 def _check(reserved: "ReservationOut") -> None:

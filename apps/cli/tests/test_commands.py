@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from apps.cli import announce, availability, client, completion, options
+from apps.cli.tests.asked import NIGHT, offered
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
@@ -24,18 +24,12 @@ from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, StoreBrake, StoreTelemetry, Telemetry
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
-NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """Nothing is waited for."""
     monkeypatch.setattr("headway.transport.WAITS_S", (0.0,))
-
-
-def offered(said):
-    """The commands of a refusal, by their offers' numbers."""
-    return {number: shlex.split(line)[1:] for number, line in re.findall(r"^(\d)  (headway .*)$", said, re.MULTILINE)}
 
 
 def test_the_classes_are_those_of_the_plan():
@@ -80,39 +74,6 @@ def test_announcements_are_a_table_of_eighty_columns_and_one_is_told_in_full(cli
 def test_words_of_others_do_not_colour_the_table(cli):
     cli.run(*NIGHT, "--rate", "1Mbps", "--description", "[red]night[/red]")
     assert "[red]night[/red]" in cli.run("reservations")[0]
-
-
-def test_a_change_keeps_what_is_not_named(cli):
-    one = cli.json(*NIGHT, "--rate", "600Mbps", "--description", "night")
-    changed = cli.json("change", one["id"], "--rate", "700Mbps", "--for", "9h")
-    assert (changed["rate_bps"], changed["start"], changed["description"]) == (700_000_000, one["start"], "night")
-    assert changed["end"] < one["end"]
-
-
-def test_a_refused_change_leaves_it_and_its_offers_can_be_taken(cli):
-    one = cli.json(*NIGHT, "--rate", "300Mbps")
-    cli.run(*NIGHT, "--rate", "300Mbps")
-    _, wrong = cli.run("change", one["id"], "--rate", "900Mbps", exit_code=3)
-    assert cli.json("reservation", one["id"]) == one
-    assert cli.json(*offered(wrong)["2"])["rate_bps"] == 638_800_000
-    assert cli.json(*offered(wrong)["1"])["start"] == one["end"]
-
-
-def test_a_change_of_what_somebody_else_has_changed_fails(cli, monkeypatch):
-    one = cli.json(*NIGHT, "--rate", "300Mbps")
-    monkeypatch.setattr(Client, "change_reservation", outpaced(Client.change_reservation))
-    _, wrong = cli.run("change", one["id"], "--rate", "400Mbps", exit_code=1)
-    assert "version" in wrong
-
-
-def outpaced(change):
-    """A change, with somebody else's just before."""
-
-    def asked(controller, name, body, *, if_match):
-        change(controller, name, {"description": "x"}, if_match="*")
-        return change(controller, name, body, if_match=if_match)
-
-    return asked
 
 
 def test_what_is_cancelled_cannot_be_committed(cli):

@@ -1,16 +1,14 @@
 """``headway reserve``, against an API of a site without switches."""
 
 import re
-import shlex
 from dataclasses import replace
 
 import pytest
 
 from apps.cli import reserve
+from apps.cli.tests.asked import NIGHT, offered
 from controller.database import DatabaseFailed
 from headway import Client, NoAnswer
-
-NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
 
 
 @pytest.fixture(autouse=True)
@@ -18,11 +16,6 @@ def _patience(monkeypatch):
     """Nothing is waited for."""
     monkeypatch.setattr("headway.transport.WAITS_S", (0.0, 0.0))
     monkeypatch.setattr(reserve, "SETTLES_S", 0.0)
-
-
-def offered(said):
-    """The commands of a refusal, by their offers' numbers."""
-    return {number: shlex.split(line)[1:] for number, line in re.findall(r"^(\d)  (headway .*)$", said, re.MULTILINE)}
 
 
 def test_a_night_is_reserved_and_said_back_with_its_zone(cli):
