@@ -63,13 +63,18 @@ class _Listener:
 
 
 class Events:
-    """The latest events. Any thread may publish."""
+    """The latest events. Any thread may publish.
+
+    Attributes:
+        before: the number below that of the first event there ever was.
+    """
 
     def __init__(self, now_us: Callable[[], int], buffered: int = BUFFERED, keep_alive_s: float = KEEP_ALIVE_S) -> None:
         self._now_us = now_us
         self._lock = threading.Lock()
         self._latest: deque[Happened] = deque(maxlen=buffered)
         self._next = now_us()
+        self.before = self._next - 1
         self._listeners: set[_Listener] = set()
         self._keep_alive_s = keep_alive_s
         self._closed = False

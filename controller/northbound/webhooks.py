@@ -25,6 +25,7 @@ from topology.units import shown_time
 LOOK_S = 0.5
 PATIENCE_S = 5.0  # for an answer
 AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # after so many failures in a row
+LAST_S = 2.0  # so long the end of the process waits for what has happened until then to be told
 GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to anybody
 OURS = "webhook."  # what happens to webhooks is not told by them
 
@@ -49,7 +50,7 @@ class Webhook:
         self._events = events
         self._settings = settings
         self._now_s = now_s
-        self._told = events.last
+        self._told = events.before
         self._failures = 0
         self._failing_since_s: float | None = None
         self.where = host_of(settings.url)
@@ -61,7 +62,7 @@ class Webhook:
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def run(self, ended: Callable[[float], bool]) -> None:
-        """Tell until the end.
+        """Tell until the end, from the first event on; then, once, of what has happened until then.
 
         Args:
             ended: waits for so many seconds, and says whether the process ends.
@@ -76,6 +77,16 @@ class Webhook:
                         return
                     self._told = one.number
                 self._told = max(self._told, heard.last)
+            self._tell_last(client)
+
+    def _tell_last(self, client: httpx.Client) -> None:
+        """Tell of what nobody has been told of yet, each once, until one is not taken, or it takes too long."""
+        client.timeout = httpx.Timeout(LAST_S)
+        over_s = time.monotonic() + LAST_S
+        for one in filter(self._is_wanted, self._events.since(self._told).events):
+            if time.monotonic() > over_s or self._refused(client, one):
+                return
+            self.outcomes[Delivery.TAKEN] += 1
 
     def _is_wanted(self, one: Happened) -> bool:
         if one.name.startswith(OURS):

@@ -111,6 +111,27 @@ def test_what_is_not_taken_is_told_again_under_its_id_and_that_it_failed_is_logg
     assert hook.failing_s() == 0
 
 
+def test_what_happens_before_it_begins_and_just_before_its_end_is_told(receiver, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "LOOK_S", 3600.0)  # it is never looked but at the end
+    events.publish("promises.gone", promises=3)
+    with told(events, receiver.url, tmp_path, ("*",)) as hook:
+        events.publish("drift.alarm", place="ls1")
+    assert [json.loads(body)["type"] for _, body in receiver.hears] == ["promises.gone", "drift.alarm"]
+    assert hook.outcomes == {Delivery.TAKEN: 2}
+
+
+def test_the_end_waits_for_a_server_that_hangs_for_a_moment_only(receiver, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "LOOK_S", 3600.0)
+    monkeypatch.setattr(webhooks, "LAST_S", 0.2)
+    receiver.answers = [0]
+    with told(events, receiver.url, tmp_path):
+        for place in ("ls1", "ch1", "ls1"):
+            events.publish("drift.alarm", place=place)
+        ending_s = time.monotonic()
+    assert time.monotonic() - ending_s < webhooks.PATIENCE_S
+    assert len(receiver.hears) <= 1
+
+
 def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, events, tmp_path, monkeypatch):
     monkeypatch.setattr(webhooks, "PATIENCE_S", 0.2)
     monkeypatch.setattr(webhooks, "GIVE_UP_S", 0.1)
@@ -174,7 +195,7 @@ def test_a_file_without_a_secret_says_what_helps(tmp_path, text, mode, why):
 
 
 def test_every_alarm_is_an_event_of_the_manual():
-    manual = (DOCS / "configuration.md").read_text()
+    manual = "".join((DOCS / name).read_text() for name in ("configuration.md", "operate.md"))
     rows = [row for row in manual.splitlines() if row.startswith("| `")]
     for name in ALARMS:
         kind, _, what = name.partition(".")
