@@ -1,7 +1,8 @@
 """Programs that use several connections, as they are: what they are given, and their commands."""
 
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,19 @@ class StripedProgram:
     session_s: float = 0
     is_called: bool = False
 
+    @property
+    def commands(self) -> set[str]:
+        """What it starts, by name or path.
 
+        >>> sorted(PROGRAMS["mptcp"].commands - {sys.executable}), sorted(PROGRAMS["aria2"].commands)
+        (['curl', 'mptcpize'], ['aria2c', 'rclone'])
+        """
+        lines = self.server, self.client
+        wrapped = (line.removeprefix(_AS_MPTCP) for line in lines)
+        return {line.split(maxsplit=1)[0] for line in (*lines, *wrapped)}
+
+
+_AS_MPTCP = "mptcpize run "
 _SINK = f"{sys.executable} -m mininet_tests.scenarios.lanes.http_sink {{address}} {{port}}"
 _PUT = "curl --silent --show-error --fail --header Expect: --parallel --parallel-immediate"
 _SOURCE = "rclone serve http --addr 0.0.0.0:{port} {folder}"  # by all addresses: a connection comes to any lane's
@@ -101,8 +114,8 @@ def _mptcp(stale_loss_cnt: int, cases: tuple[str, ...]) -> StripedProgram:
         cases: those that it is run in.
     """
     return StripedProgram(
-        f"mptcpize run {_SINK}",
-        "mptcpize run curl --silent --show-error --fail --header Expect: --upload-file {folder}/0"
+        f"{_AS_MPTCP}{_SINK}",
+        f"{_AS_MPTCP}curl --silent --show-error --fail --header Expect: --upload-file {{folder}}/0"
         " http://{address}:{port}/",
         1,
         (f"sysctl -qw net.mptcp.stale_loss_cnt={stale_loss_cnt}", "ip mptcp endpoint add {own} subflow"),
@@ -169,6 +182,12 @@ PROGRAMS = {
         is_even=True,
     ),
 }
+
+
+def absent(names: Iterable[str]) -> list[str]:
+    """Return what some of them start that this machine does not have."""
+    started = set[str]().union(*(PROGRAMS[name].commands for name in names))
+    return sorted(command for command in started if shutil.which(command) is None)
 
 
 def block_bytes(size_bytes: int) -> int:

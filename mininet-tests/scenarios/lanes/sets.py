@@ -19,7 +19,7 @@ from mininet_tests.lab import commands
 from mininet_tests.lab.commit import CHANGED, commit
 from mininet_tests.scenarios.lanes.aims import aims
 from mininet_tests.scenarios.lanes.figure import drawn, printed
-from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES, NORTH_DIES, SOUTH_DIES, UNDISTURBED
+from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES, NORTH_DIES, SOUTH_DIES, UNDISTURBED, absent
 from mininet_tests.scenarios.lanes.report import report
 from mininet_tests.scenarios.lanes.run import asked_parser, cases_of
 from mininet_tests.testing.aims import stated
@@ -247,11 +247,12 @@ def main(argv: Sequence[str]) -> int:
     ours.add_argument("--publish", action="store_true", help="copy the pictures of all sets to docs/")
     parser = asked_parser(__doc__, ours)
     args, (_, words) = parser.parse_args(argv), ours.parse_known_args(argv)
+    if args.publish and words:
+        parser.error("--publish is of all sets: ask for none by name")
+    if lacking := absent({case.program for case in cases_of(parser, args)}):
+        parser.error(f"not installed: {', '.join(lacking)}; make paper RUN=lanes installs them, and runs this")
     if not words:
         return all_sets(args.out, publish=args.publish)
-    if args.publish:
-        parser.error("--publish is of all sets: ask for none by name")
-    cases_of(parser, args)
     code = in_a_lab(args.out, args.dilation, words)
     if not code:
         _shown(args.out, args.out / "lanes.png")

@@ -94,3 +94,13 @@ def test_one_set_is_not_published_in_the_place_of_all(tmp_path, capsys):
     with pytest.raises(SystemExit):
         sets.main(["--out", str(tmp_path), "--rate", "100 Mbit/s", "--publish"])
     assert "--publish is of all sets" in capsys.readouterr().err
+
+
+def test_a_program_that_is_not_there_is_said_before_any_lab_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        sets.main(["--out", str(tmp_path / "lanes"), "--program", "gridftp", "--program", "aria2"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "not installed: aria2c, globus-gridftp-server, globus-url-copy, rclone; make paper RUN=lanes" in said
+    assert not (tmp_path / "lanes").exists()
