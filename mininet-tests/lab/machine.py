@@ -133,8 +133,8 @@ def _going_on(
         ends["job"].sendall(f"{time.time():.0f} {folder / 'job'}\n".encode())
         try:
             monitor = qemu.Monitor(ends[qemu.MONITOR])
-            monitor.migrated("migrate-incoming", f"exec:cat {shlex.quote(str(began_from.devices))}")
-            monitor.ask("cont")
+            monitor.migrated("migrate_incoming", f"exec:cat {shlex.quote(str(began_from.devices))}")
+            monitor.does("cont")
         except qemu.MachineError as error:
             words = qemu.last_words(folder / "console", folder / "qemu")
             raise qemu.MachineError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import re
 import signal
 import socket
@@ -14,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 PR_SET_PDEATHSIG = 1
 """Source: linux/prctl.h."""
@@ -34,6 +32,7 @@ PORTS = ("job", "out", "err")
 """Between guest and launcher: the job goes in, the command's two outputs come out. Always all, in this order: a guest
 that goes on from a snapshot finds the devices it had."""
 MONITOR = "monitor"
+PROMPT = b"(qemu) "
 
 
 class MachineError(Exception):
@@ -122,43 +121,67 @@ def _escaped(path: Path) -> str:
     return str(path).replace(",", ",,")  # QEMU's way to write a comma in a value
 
 
+def _quoted(word: str) -> str:
+    r"""Return a word for QEMU's monitor.
+
+    >>> print(_quoted('exec:cat "x"'))
+    "exec:cat \"x\""
+    """
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 class Monitor:
-    """QEMU's monitor: one request at a time, in its protocol QMP."""
+    """QEMU's monitor for people, one command at a time.
+
+    Not that for programs (QMP): it has a thread of its own, which each timer of the guest would wake.
+    """
 
     def __init__(self, end: socket.socket) -> None:
-        """Greet."""
-        self._lines = end.makefile("rwb")
-        with suppress(ConnectionError):
-            self._lines.readline()
-        self.ask("qmp_capabilities")
+        """Wait for its prompt."""
+        self._end = end
+        self._said()
 
-    def ask(self, command: str, **arguments: Any) -> Any:
-        """Return the answer.
+    def ask(self, command: str) -> str:
+        """Return what a command says; nothing if it has nothing to say.
 
         Raises:
-            MachineError: if QEMU refuses, or has ended.
+            MachineError: QEMU has ended.
         """
-        request = {"execute": command, "arguments": {name.replace("_", "-"): arguments[name] for name in arguments}}
         with suppress(ConnectionError):
-            self._lines.write(json.dumps(request).encode() + b"\n")
-            self._lines.flush()
-            for line in self._lines:
-                answer = json.loads(line)
-                if "error" in answer:
-                    raise MachineError(f"QEMU: {command}: {answer['error']['desc']}")
-                if "return" in answer:
-                    return answer["return"]
-        raise MachineError(f"QEMU ended at {command}")
+            self._end.sendall(f"{command}\n".encode())
+        said = self._said(command)
+        _, _, answer = said.partition("\n")  # the first line is the command, as it was typed
+        return answer.replace("\r", "").strip()
+
+    def does(self, command: str) -> None:
+        """Give a command that has nothing to say.
+
+        Raises:
+            MachineError: it says why not, or QEMU has ended.
+        """
+        if answer := self.ask(command):
+            raise MachineError(f"QEMU: {command}: {answer}")
 
     def migrated(self, command: str, uri: str) -> None:
         """Save the state to, or load it from, ``uri``; the memory's file is not part of it."""
-        self.ask("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
-        self.ask(command, uri=uri)
+        self.does("migrate_set_capability x-ignore-shared on")
+        self.does(f"{command} {_quoted(uri)}")
         deadline_s = time.monotonic() + MIGRATED_WITHIN_S
-        while (status := self.ask("query-migrate").get("status")) != "completed":
-            if status == "failed" or time.monotonic() > deadline_s:
+        while "Migration status: completed" not in (status := self.ask("info migrate")):
+            if "Migration status: failed" in status or time.monotonic() > deadline_s:
                 raise MachineError(f"QEMU: {command} failed")
             time.sleep(POLL_S)
+
+    def _said(self, command: str = "") -> str:
+        said = b""
+        while not said.endswith(PROMPT):
+            with suppress(ConnectionError):
+                if data := self._end.recv(4096):
+                    said += data
+                    continue
+            raise MachineError(f"QEMU ended at {command}")
+        return said.removesuffix(PROMPT).decode(errors="replace")
 
 
 @contextmanager
@@ -170,7 +193,7 @@ def started(command: list[str], messages: Path) -> Iterator[dict[str, socket.soc
         ports += ["-chardev", f"socket,id={name},fd={pairs[name][1].fileno()}"]
         ports += ["-device", f"virtserialport,chardev={name},name=headway.{name}"]
     ports += ["-chardev", f"socket,id={MONITOR},fd={pairs[MONITOR][1].fileno()}"]
-    ports += ["-mon", f"chardev={MONITOR},mode=control"]
+    ports += ["-mon", f"chardev={MONITOR},mode=readline"]
     prctl = ctypes.CDLL(None).prctl
 
     def die_with_launcher() -> None:

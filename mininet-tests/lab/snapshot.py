@@ -92,6 +92,6 @@ def _make(snapshot: Snapshot, image: Image, dilation: int, first_files: bytes) -
                 raise qemu.stopped_early(qemu.last_words(console, messages))
             told += data
         monitor = qemu.Monitor(ends[qemu.MONITOR])
-        monitor.ask("stop")
-        monitor.migrated("migrate", f"exec:cat >{shlex.quote(str(part.devices))}")
+        monitor.does("stop")
+        monitor.migrated("migrate -d", f"exec:cat >{shlex.quote(str(part.devices))}")
     part.folder.rename(snapshot.folder)

@@ -1,6 +1,5 @@
 """Snapshots are made once, for the machine they go on in; what QEMU refuses is an error. No QEMU runs here."""
 
-import json
 import os
 import socket
 import threading
@@ -10,7 +9,7 @@ import pytest
 
 from mininet_tests.lab import snapshot
 from mininet_tests.lab.image import Image
-from mininet_tests.lab.qemu import MachineError, Monitor
+from mininet_tests.lab.qemu import PROMPT, MachineError, Monitor
 from mininet_tests.lab.snapshot import UNUSED_S, taken
 
 
@@ -57,37 +56,39 @@ def test_what_was_not_used_for_a_week_is_deleted_when_another_is_made(made, tmp_
 
 
 def answering(*answers):
-    """Our end of a monitor that greets, and then says these, one for each request."""
+    """Our end of a monitor that greets, and then says these, one for each command, behind what was typed."""
     ours, theirs = socket.socketpair()
 
     def answer():
         with theirs, theirs.makefile("rwb", buffering=0) as lines:
-            lines.write(b'{"QMP": {}}\n')
+            lines.write(b"QEMU 7.2.22 monitor - type 'help' for more information\r\n" + PROMPT)
             for text in answers:
-                lines.readline()
-                lines.write(json.dumps(text).encode() + b"\n")
+                typed = lines.readline().strip()
+                lines.write(typed + b"\x1b[K\r\n" + text.encode() + PROMPT)
 
     threading.Thread(target=answer, daemon=True).start()
     return ours
 
 
-DONE = {"return": {}}
+def status(word):
+    """What the monitor says of a migration."""
+    return f"globals:\r\nstore-global-state: on\r\nMigration status: {word}\r\ntotal time: 0 ms\r\n"
 
 
 def test_a_state_is_loaded_when_qemu_says_so_and_not_before():
-    states = ({"return": {"status": status}} for status in ("active", "active", "completed"))
-    Monitor(answering(DONE, DONE, DONE, *states)).migrated("migrate-incoming", "exec:cat x")
+    answers = ("", "", status("active"), status("active"), status("completed"))
+    Monitor(answering(*answers)).migrated("migrate_incoming", "exec:cat x")
 
 
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
-        ([DONE, {"error": {"desc": "no such thing"}}], "no such thing"),
-        ([DONE, DONE, DONE, {"return": {"status": "failed"}}], "migrate-incoming failed"),
-        ([DONE, DONE], "QEMU ended at migrate-incoming"),
+        (["Error: no such thing\r\n"], "no such thing"),
+        (["", "", status("failed")], "migrate_incoming failed"),
+        ([""], "QEMU ended at migrate_incoming"),
     ],
     ids=["refused", "failed", "ended"],
 )
 def test_what_qemu_does_not_do_is_an_error(answers, told):
     with pytest.raises(MachineError, match=told):
-        Monitor(answering(*answers)).migrated("migrate-incoming", "exec:cat x")
+        Monitor(answering(*answers)).migrated("migrate_incoming", "exec:cat x")
