@@ -9,7 +9,7 @@ import pytest
 from websockets.sync.server import serve
 
 from apps.tests.trusting import LEASE_MS, AgentsListener, agent_running, both_logged, controlled
-from hostagent.agent.agent import REPORT_S
+from hostagent.agent.agent import REPORT_S, Agent
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.loopback import free_port
 from topology.protocol import Allocations, to_bytes
@@ -61,17 +61,42 @@ def test_a_second_address_is_tried_after_a_first_that_drops_everything_though_th
             eventually(lambda: agent.report() and returned.applied, within_s=3 * DIAL_WITHIN_S + 5, what="its return")
 
 
-def test_a_controller_that_is_slow_to_say_its_first_word_is_waited_for_though_the_lease_is_over():
-    class Busy(AgentsListener):
-        def host_up(self, hello):
-            time.sleep(1.5 * REPORT_S)
-            return super().host_up(hello)
+class Busy(AgentsListener):
+    """One that says its first word late."""
 
+    is_asked = False
+
+    def host_up(self, hello):
+        self.is_asked = True
+        time.sleep(1.5 * REPORT_S)
+        return super().host_up(hello)
+
+
+def test_a_controller_that_is_slow_to_say_its_first_word_is_waited_for_though_the_lease_is_over():
     port, first, busy = free_port(), AgentsListener(), Busy()
     with agent_running(f"127.0.0.1:{port}") as agent:
         with controlled(None, first, port):
             eventually(lambda: first.applied, within_s=5, what="a lease")
         without_a_lease(agent)
+        with controlled(None, busy, port):
+            eventually(lambda: agent.report() and busy.applied, within_s=10, what="it is attached")
+    assert busy.up == ["base20"], "it has called more than once"
+
+
+def test_a_first_word_that_comes_while_counters_are_read_is_no_silence(monkeypatch):
+    port, first, busy, read = free_port(), AgentsListener(), Busy(), Agent._telemetry
+
+    def read_late(agent):
+        telemetry = read(agent)
+        if not telemetry.lease_left_ms and busy.is_asked:
+            eventually(lambda: any(one.attached_s for one in agent._streams), within_s=5, what="its first word")
+        return telemetry
+
+    with agent_running(f"127.0.0.1:{port}") as agent:
+        with controlled(None, first, port):
+            eventually(lambda: first.applied, within_s=5, what="a lease")
+        without_a_lease(agent)
+        monkeypatch.setattr(Agent, "_telemetry", read_late)
         with controlled(None, busy, port):
             eventually(lambda: agent.report() and busy.applied, within_s=10, what="it is attached")
     assert busy.up == ["base20"], "it has called more than once"

@@ -290,7 +290,8 @@ class Agent:
     def _give_up_the_silent(self, telemetry: Telemetry, now_ns: int) -> None:
         """End the streams of controllers that let the lease end; of several, of those that say nothing at all.
 
-        One that is being dialled has deadlines of its own: most of all now, what a dial takes must not end it.
+        One that is being dialled has deadlines of its own: most of all now, what a dial takes must not end it. A first
+        word may have come since the telemetry was read, which then does not know of the lease that came with it.
         """
         in_force, streams = self._in_force, tuple(self._streams)
         if not in_force.lease_ms or telemetry.lease_left_ms:
@@ -298,8 +299,9 @@ class Agent:
         for stream in streams:
             if not stream.opened_ns:
                 continue
-            patience_s = REPORT_S if stream.attached_s else DIAL_WITHIN_S
-            tried = now_ns - stream.opened_ns >= patience_s * 1e9
+            attached_ns = stream.attached_ns
+            patience_s = REPORT_S if attached_ns else DIAL_WITHIN_S
+            tried = now_ns - (attached_ns or stream.opened_ns) >= patience_s * 1e9
             if tried and (len(streams) == 1 or stream.silent_s * 1000 >= in_force.lease_ms):
                 stream.cancel(NOT_RENEWED)
 

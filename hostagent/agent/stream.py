@@ -64,6 +64,7 @@ class ControllerStream:
         controller: its address.
         opened_ns: since when its WebSocket is open, CLOCK_MONOTONIC; 0 before.
         attached_s: since when the controller has told us something, Unix seconds; 0 if it has not yet.
+        attached_ns: the same, CLOCK_MONOTONIC.
         ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
     """
 
@@ -71,7 +72,7 @@ class ControllerStream:
         self.controller = controller
         self._bell = bell
         self.opened_ns = 0
-        self.attached_s = 0
+        self.attached_s = self.attached_ns = 0
         self.ends_s: dict[str, int] = {}
         self._tls = tls
         self._outbox: deque[bytes] = deque()
@@ -285,7 +286,8 @@ class ControllerStream:
                 self._protocol.receive_eof()
             for event in self._protocol.events_received():
                 if isinstance(event, Frame) and event.opcode in {Opcode.TEXT, Opcode.BINARY}:
-                    self.attached_s = self.attached_s or int(time.time())
+                    if not self.attached_s:
+                        self.attached_ns, self.attached_s = time.monotonic_ns(), int(time.time())
                     yield bytes(event.data)
             if not data or self._cancelled:
                 return
