@@ -81,6 +81,11 @@ class FakeController:
         told = self.all_of(Telemetry)
         return next((e for e in told[-1].entries if e.name == name), None) if told else None
 
+    def ended(self, name: str) -> EntryTelemetry | None:
+        """The last counts of one allocation that is over; they are told for a few seconds."""
+        told = [one for message in self.all_of(Telemetry) for one in message.ended if one.name == name]
+        return told[-1] if told else None
+
     def _attach(self, connection: ServerConnection) -> None:
         outbox = self._outbox
         ended = threading.Event()

@@ -290,7 +290,7 @@ def test_a_plan_of_hundreds_of_others_is_obeyed_and_what_stays_in_it_is_held_mea
         eventually(lambda name=name: delivered_bytes(agent, name) > 10**6, within_s=10, what=name)
     before = agent.controller.entry(stays.name)
     agent.obey(Allocations(2, LEASE_MS, (*others(79), stays)))
-    (last,) = eventually(lambda: last_counts(agent, goes.name), within_s=5, what="the last counts")
+    last = eventually(lambda: agent.controller.ended(goes.name), within_s=5, what="the last counts")
     assert last.delivered_bytes > 10**6
     after = agent.controller.entry(stays.name)
     assert (after.counted_since_ns, after.is_least) == (before.counted_since_ns, False)
@@ -300,11 +300,6 @@ def test_a_plan_of_hundreds_of_others_is_obeyed_and_what_stays_in_it_is_held_mea
 def delivered_bytes(agent, name):
     told = agent.controller.entry(name)
     return told.delivered_bytes if told else 0
-
-
-def last_counts(agent, name):
-    """What was told of an entry after its end: once, in whichever telemetry."""
-    return [one for told in agent.controller.all_of(Telemetry) for one in told.ended if one.name == name]
 
 
 def others(number):

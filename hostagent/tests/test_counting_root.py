@@ -7,10 +7,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, connected
+from hostagent.tests.rig import MBIT, Bulk, allocation, connected
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
-from topology.telemetry import EntryTelemetry, Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -25,11 +24,6 @@ def sent(bulk: Bulk, count: int) -> None:
     eventually(lambda: bulk.info.bytes_acked - before == count, within_s=10, what="all is confirmed")
 
 
-def ended(agent: RunningAgent) -> EntryTelemetry | None:
-    told = [one for message in agent.controller.all_of(Telemetry) for one in message.ended if one.name == DEST]
-    return told[-1] if told else None
-
-
 def test_what_an_entry_has_delivered_when_it_ends_is_told_at_once_to_the_byte(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation(DEST, 400),)))
     stays, ends = Bulk(*hosts), Bulk(*hosts)
@@ -38,7 +32,7 @@ def test_what_an_entry_has_delivered_when_it_ends_is_told_at_once_to_the_byte(ho
     ends.close()
     sent(stays, 5_000_003)
     agent.obey(Allocations(2, LEASE_MS))
-    last = eventually(lambda: ended(agent), within_s=0.5, what="the last count")
+    last = eventually(lambda: agent.controller.ended(DEST), within_s=0.5, what="the last count")
     assert (last.delivered_bytes, last.is_least, last.connections) == (8_000_004, False, 0)
     assert last.delivered_ago_ms is not None
     assert last.delivered_ago_ms < 2_000
@@ -53,7 +47,7 @@ def test_the_last_count_is_told_to_a_controller_that_comes_back(hosts, agent, cl
     agent.controller.stop()
     agent.controller.heard.clear()
     agent.controller.start()
-    last = eventually(lambda: ended(agent), within_s=15, what="the last count once more")
+    last = eventually(lambda: agent.controller.ended(DEST), within_s=15, what="the last count once more")
     assert last.delivered_bytes == 1_000_000
 
 

@@ -6,8 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.cli import client
-
-NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
+from apps.cli.tests.asked import NIGHT
 
 
 def said(cli, *arguments, columns=None):
