@@ -183,6 +183,10 @@ def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float, measure
     if asked.publish:
         target = publish(name, measured, list(asked.arguments), report, commands.ROOT)
         print(f"run: {name}: published in {target}")
+        shown_by = asked.experiment.shown_by
+        if shown_by and subprocess.run(commands.module(shown_by), check=False).returncode:
+            print(f"run: {name}: {shown_by} did not write its page again; it shows the former figures", file=sys.stderr)
+            return EXIT_FAILED
     missed = report.get("falls_short", [])
     for aim in missed:
         one = report["aims"][aim]

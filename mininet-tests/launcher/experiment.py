@@ -42,6 +42,7 @@ class Experiment:
         arguments: given to it before those of the user.
         figure: the module that draws what is in the folder, if it does not draw itself.
         publishes: whether it has a ``--publish`` of its own, that it is to be given too.
+        shown_by: the module that writes the page again which shows the published figures among others'.
     """
 
     name: str
@@ -54,3 +55,4 @@ class Experiment:
     arguments: tuple[str, ...] = ()
     figure: str | None = None
     publishes: bool = False
+    shown_by: str | None = None

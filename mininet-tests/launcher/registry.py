@@ -89,6 +89,7 @@ EXPERIMENTS = (
         Place.ITSELF,
         50,
         publishes=True,
+        shown_by="papers.freemon.page_again",
     ),
     Experiment(
         "handover",
@@ -308,6 +309,7 @@ EXPERIMENTS = (
         6,
         dilation=4,
         figure="papers.wertz.figure11_drawn",
+        shown_by="papers.freemon.page_again",
     ),
     Experiment(
         "what-if",

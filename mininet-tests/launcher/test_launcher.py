@@ -1,5 +1,6 @@
 """One launcher for all: every experiment is in it, and says what it has come to."""
 
+import importlib.util
 import io
 import json
 import runpy
@@ -73,6 +74,11 @@ def test_each_has_a_help(one, monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # another test has imported it
+@pytest.mark.parametrize("module", sorted({one.shown_by for one in EXPERIMENTS if one.shown_by}))
+def test_each_module_that_writes_a_page_again_is_there(module):
+    assert importlib.util.find_spec(f"mininet_tests.{module}")
+
+
 @pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.figure], ids=lambda one: one.name)
 def test_each_figure_takes_a_folder(one, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [one.figure, "--help"])
@@ -107,9 +113,9 @@ def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
     assert cli.command(cli.request(["freemon", "--publish"]))[-1] == "--publish"
 
 
-def experiment(source, tmp_path, monkeypatch, *, publish=False):
+def experiment(source, tmp_path, monkeypatch, *, publish=False, shown_by=None):
     """Run a program as if it were an experiment; return the exit code."""
-    one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1)
+    one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1, shown_by=shown_by)
     monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
     return cli.launched(cli.LaunchRequest(one, (), tmp_path, None, publish=publish))
 
@@ -121,6 +127,23 @@ def test_what_is_published_names_the_commit_that_was_there_when_the_run_began(tm
     source = f"import sys; open(sys.argv[1], 'w').write({json.dumps(json.dumps(HELD))})"
     assert experiment(source, tmp_path, monkeypatch, publish=True) == 0
     assert json.loads((tmp_path / "docs/results/tried.json").read_text())["commit"] == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("writes", "code", "page"),
+    [("p.write_text(p.with_name('tried.json').read_text())", 0, "as measured"), ("sys.exit(1)", 1, "of before")],
+)
+def test_the_page_that_shows_published_figures_is_written_again(writes, code, page, tmp_path, monkeypatch):
+    shows = tmp_path / "docs/results/shows.md"
+    shows.parent.mkdir(parents=True)
+    shows.write_text("of before")
+    again = f"import pathlib, sys; p = pathlib.Path({str(shows)!r}); {writes}"
+    monkeypatch.setattr(cli.commands, "module", lambda _: [sys.executable, "-c", again])
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    report = json.dumps(json.dumps(HELD | {"said": "as measured"}))
+    source = f"import sys; open(sys.argv[1], 'w').write({report})"
+    assert experiment(source, tmp_path, monkeypatch, publish=True, shown_by="it") == code
+    assert page in shows.read_text()
 
 
 def installing(recipe, tmp_path, monkeypatch):

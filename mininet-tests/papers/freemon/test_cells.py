@@ -29,6 +29,7 @@ from mininet_tests.papers.freemon.limits import (
     table1,
     table2,
 )
+from mininet_tests.papers.freemon.page_again import page_again
 from mininet_tests.papers.freemon.report import page
 from mininet_tests.papers.freemon.summary import result, within_aims
 
@@ -334,8 +335,8 @@ def test_cells_that_have_not_been_measured_are_counted_on_the_page():
 
 
 def test_the_published_page_and_summary_are_those_of_the_published_cells():
+    assert (DOCS / "results.md").read_text() == page_again()
     kept = [json.loads(line) for line in (DOCS / "results" / "cells.jsonl").read_text().splitlines()]
     wanted = cells.cells(quick=False)
-    assert (DOCS / "results.md").read_text() == page(kept, wanted)
     numbers = json.loads((DOCS / "results" / "summary.json").read_text())
     assert numbers == json.loads(json.dumps(summary.summary(kept, wanted)))
