@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from controller.plan.delays import SAME_US
 from mininet_tests.scenarios.deploy import container, left
 from mininet_tests.site import packages
 from mininet_tests.site.debian_machine import DebianMachine
@@ -69,7 +70,7 @@ class Deployment:
                 shutil.copy(deb, machine.files / "root" / name)
         for file in (*ETC.iterdir(), *(ETC.parent / name for name in PROGRAMS)):
             shutil.copy(file, machine.files / "root")
-        shutil.copy(NETWORK, machine.files / "root/network.yaml")
+        (machine.files / "root/network.yaml").write_text(slow(NETWORK.read_text()))
         self._before = left.found(machine)
         self._reserved: list[dict[str, Any]] = []
         self._algorithms: set[str] = set()
@@ -234,8 +235,11 @@ class Deployment:
         measured, least_ms = self._delay(), float(re.findall(r"minrtt:([0-9.]+)", sent["shown"])[0])
         by = measured["source"], measured["measured_by"]
         self.aims["delay of a circuit: by whom"] = equal(by, ("measured", [sender]))
+        # A lower one that was seen later, and is the same by SAME_US, is not followed.
         off_ms = abs(2 * measured["one_way_us"] / 1000 - least_ms)
-        self.aims["delay of a circuit: both ways beside the kernel's least round trip, ms"] = at_most(off_ms, 0.5)
+        self.aims["delay of a circuit: both ways beside the kernel's least round trip, ms"] = at_most(
+            off_ms, 2 * SAME_US / 1000
+        )
         machine.done("systemctl", "restart", "headway-controller")
         self._switches_up()
         self.aims["delay of a circuit: after another start"] = equal(self._delay(), measured)
@@ -366,6 +370,18 @@ class Deployment:
             self.aims[f"{how}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
+
+
+def slow(network: str) -> str:
+    """Return a network as a switch in user space carries it. Pure.
+
+    It reads each port by a socket that holds 92 frames. Of 400 Mbit/s in bursts of 44 frames it lost 7%, for which an
+    agent rightly falls back.
+
+    >>> slow("{rate: 400 Mbit/s}, {rate: 1 Gbit/s}")
+    '{rate: 80 Mbit/s}, {rate: 1 Gbit/s}'
+    """
+    return re.sub(r"\d+ Mbit/s", "80 Mbit/s", network)
 
 
 def main() -> int:
