@@ -16,11 +16,11 @@ from typing import Any
 
 from controller.plan.delays import SAME_US
 from mininet_tests.scenarios.deploy import container, left
+from mininet_tests.scenarios.deploy.network import NETWORK, SENT, slow
 from mininet_tests.site import packages
 from mininet_tests.site.debian_machine import DebianMachine
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated, within
 from mininet_tests.testing.eventually import eventually
-from mininet_tests.testing.networks import FILES
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import print_aims, write_report
 
@@ -31,11 +31,6 @@ SWITCHES = ("dl1", "pt1")
 HOST = "dl-a"
 BACK_WITHIN_S, WATCHED_WITHIN_S, UP_WITHIN_S = 60.0, 120.0, 60.0
 SENDS_S, MEASURES_S = "6", "20"  # a delay is believed after ten seconds
-SENT = {  # how, by what is planned: from and to, from which address to which, and in which namespace that is
-    "IPv6": ("dl-a", "pt-a", "2001:db8:50:1::10", "2001:db8:50:2::10", "pt-a"),
-    "from a second interface": ("dl-a.eth1", "pt-a", "10.50.1.12", "10.50.2.10", "pt-a"),
-    "in a VLAN to a site that is not ours": ("dl-a", "cern", "10.50.1.10", "10.60.0.5", "cern"),
-}
 MEMORY_MB = {"headway-controller": 256, "headway-agent": 80}
 DISK_MB = {
     "the agent's package": ("/usr/lib/headway-agent", 40),
@@ -45,7 +40,6 @@ DISK_MB = {
 AS_A_UNIT = ("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "--working-directory=/root")
 """Before a command: below the machine's own control groups, where the agent looks for connections."""
 ETC = Path(__file__).parent / "etc"
-NETWORK = FILES["three-sites"]
 PROGRAMS = ("reserve.py", "send.py")
 API = "http://127.0.0.1:8080"
 SECRETS = ("ca.pem", "crl.pem", "ctl.example.org.pem", "ctl.example.org.key", "dl-a.pem", "dl-a.key")
@@ -370,18 +364,6 @@ class Deployment:
             self.aims[f"{how}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
             self.aims[f"{how}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
-
-
-def slow(network: str) -> str:
-    """Return a network as a switch in user space carries it. Pure.
-
-    It reads each port by a socket that holds 92 frames. Of 400 Mbit/s in bursts of 44 frames it lost 7%, for which an
-    agent rightly falls back.
-
-    >>> slow("{rate: 400 Mbit/s}, {rate: 1 Gbit/s}")
-    '{rate: 80 Mbit/s}, {rate: 1 Gbit/s}'
-    """
-    return re.sub(r"\d+ Mbit/s", "80 Mbit/s", network)
 
 
 def main() -> int:
