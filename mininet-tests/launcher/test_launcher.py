@@ -73,12 +73,12 @@ def test_each_has_a_help(one, monkeypatch, capsys):
     assert "--out" in capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # another test has imported it
 @pytest.mark.parametrize("module", sorted({one.shown_by for one in EXPERIMENTS if one.shown_by}))
 def test_each_module_that_writes_a_page_again_is_there(module):
     assert importlib.util.find_spec(f"mininet_tests.{module}")
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # another test has imported it
 @pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.figure], ids=lambda one: one.name)
 def test_each_figure_takes_a_folder(one, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [one.figure, "--help"])

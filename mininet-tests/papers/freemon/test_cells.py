@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 
-from mininet_tests.lab import commands
 from mininet_tests.papers.freemon import aims, cells, programs, run, summary, tools
 from mininet_tests.papers.freemon.cells import (
     PAPER_LOSS_PERCENT,
@@ -29,11 +28,9 @@ from mininet_tests.papers.freemon.limits import (
     table1,
     table2,
 )
-from mininet_tests.papers.freemon.page_again import page_again
+from mininet_tests.papers.freemon.page_again import DOCS, page_again, published_cells
 from mininet_tests.papers.freemon.report import page
 from mininet_tests.papers.freemon.summary import result, within_aims
-
-DOCS = commands.ROOT / "docs"
 
 
 def seen(cell, *times_s, **others):
@@ -336,7 +333,5 @@ def test_cells_that_have_not_been_measured_are_counted_on_the_page():
 
 def test_the_published_page_and_summary_are_those_of_the_published_cells():
     assert (DOCS / "results.md").read_text() == page_again()
-    kept = [json.loads(line) for line in (DOCS / "results" / "cells.jsonl").read_text().splitlines()]
-    wanted = cells.cells(quick=False)
     numbers = json.loads((DOCS / "results" / "summary.json").read_text())
-    assert numbers == json.loads(json.dumps(summary.summary(kept, wanted)))
+    assert numbers == json.loads(json.dumps(summary.summary(published_cells(), cells.cells(quick=False))))
