@@ -317,7 +317,7 @@ EXPERIMENTS = (
         "forecasts beside the lab's figures, figure 11 and SimGrid; a week of 10,000 transfers; years of images",
         "papers.wertz.run",
         Place.HERE,
-        6,
+        12,
     ),
     Experiment(
         "agent",

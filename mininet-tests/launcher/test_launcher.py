@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+from itertools import chain, repeat
 from unittest.mock import Mock
 
 import pytest
@@ -206,7 +207,8 @@ class Terminal(io.StringIO):
 
 
 def test_how_far_it_is_is_told_in_lines_of_its_own_output(monkeypatch):
-    monkeypatch.setattr(progress, "time", Mock(monotonic=lambda: 0.0))  # however long a program takes to begin
+    clock = chain([0.0], repeat(60.0))  # however long a program takes to begin
+    monkeypatch.setattr(progress, "time", Mock(monotonic=lambda: next(clock)))
     shown = Shown("tried", 240, Terminal())
     assert followed([sys.executable, "-c", "print('progress: 0.500 half'); print('a line'); exit(7)"], shown) == 7
     assert "about 1:00 left: half" in shown.text()

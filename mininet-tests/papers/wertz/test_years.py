@@ -1,12 +1,15 @@
 """The observatory's year in docs/what-if.md is the one that was run, and its variants have the same deaths."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from controller.whatif.deaths import drawn_deaths
+from mininet_tests.papers.wertz import years
 from mininet_tests.papers.wertz.lab_rows import RESULTS
-from mininet_tests.papers.wertz.years import YEARS, scenario, table
+from mininet_tests.papers.wertz.years import YEARS, Year, scenario, table
 
 PUBLISHED = json.loads((RESULTS / "what-if.json").read_text())["figures"]["year"]
 
@@ -34,3 +37,13 @@ def test_the_northern_circuit_dies_at_the_same_times_in_every_variant(seed):
     }
     assert len(found) == 1
     assert found.pop()
+
+
+def test_how_many_years_have_been_run_is_told(monkeypatch):
+    one = Year("one circuit", 1, 100, 4, 0, 0, 2, {"north": 3_600_000_000})
+    monkeypatch.setattr(years, "ProcessPoolExecutor", ThreadPoolExecutor)  # sees what is put in the place of a year
+    monkeypatch.setattr(years, "year", lambda name, number, seed: replace(one, called=YEARS[name][number], seed=seed))
+    told = []
+    found = years.years(2, lambda share, what: told.append((share, what)))
+    assert {called: of_it["runs"] for called, of_it in found.items()} == dict.fromkeys(PUBLISHED, 2)
+    assert (told[0], told[-1], len(told)) == ((0.0, "0 of 8 years"), (1.0, "8 of 8 years"), 9)

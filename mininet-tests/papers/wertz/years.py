@@ -3,7 +3,7 @@
 A circuit's deaths follow from the seed and its name, so all variants of a seed have the same of each circuit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,16 +63,23 @@ def year(name: str, number: int, seed: int) -> Year:
     return Year(YEARS[name][number], seed, row.asked, row.over or 0, never, row.late, row.median_us, down_us)
 
 
-def years(runs: int) -> dict[str, Any]:
-    """Return what so many runs of each variant come to, as the report has it: the mean, and 5 to 95%."""
+def years(runs: int, done: Callable[[float, str], None]) -> dict[str, Any]:
+    """Return what so many runs of each variant come to, as the report has it: the mean, and 5 to 95%.
+
+    ``done`` is called before the first and after each, with which part of them has been run, and how many that is.
+    """
     asked = [
         (name, number, seed)
         for seed in range(1, runs + 1)
         for name, variants in YEARS.items()
         for number in range(len(variants))
     ]
+    found: list[Year] = []
     with ProcessPoolExecutor(2) as pool:
-        found = list(pool.map(year, *zip(*asked, strict=True)))
+        done(0.0, f"0 of {len(asked)} years")
+        for one in pool.map(year, *zip(*asked, strict=True)):
+            found.append(one)
+            done(len(found) / len(asked), f"{len(found)} of {len(asked)} years")
     return of_years(found)
 
 

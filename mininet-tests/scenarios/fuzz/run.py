@@ -12,13 +12,13 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
 from mininet_tests.testing.aims import Aim, at_least, none_of, stated
+from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import print_aims, write_report
 
 INPUTS = 1_000_000
@@ -89,7 +89,7 @@ def fuzzed(name: str, runs: int, seed: int, folder: Path) -> dict[str, Any]:
     count, peak = _RUNS.search(text), _PEAK.search(text)
     return {
         "inputs": int(count[1]) if count else 0,
-        "found": [] if process.exitcode == 0 else _found(text),
+        "found": [] if process.exitcode == 0 else [*_found(text), f"its process ended with {process.exitcode}"],
         "seconds": round(time.monotonic() - began_s, 1),
         "peak_mb": int(peak[1]) if peak else None,
         "kept": sorted(str(one) for one in kept.iterdir()),
@@ -109,13 +109,13 @@ def _found(text: str) -> list[str]:
     return [line for line in said.splitlines() if line.strip()][-12:]
 
 
-def measured(inputs: int, seed: int, folder: Path, told: Callable[[str], None]) -> dict[str, Any]:
+def measured(inputs: int, seed: int, folder: Path) -> dict[str, Any]:
     """Return what became of all of them; each has its part of the inputs."""
     from mininet_tests.scenarios.fuzz.targets import TARGETS
 
-    found = {}
+    found: dict[str, Any] = {}
     for name, target in TARGETS.items():
-        told(name)
+        tell(len(found) / len(TARGETS), name)
         found[name] = {"who": target.who, **fuzzed(name, max(1, inputs * target.part // 1_000), seed, folder)}
     return {"seed": seed, "inputs": sum(one["inputs"] for one in found.values()), "parsers": found}
 
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=INPUTS, help="of all parsers together (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
     asked = parser.parse_args()
-    seen = measured(asked.inputs, asked.seed, asked.out, lambda text: print(f"fuzz: {text}", file=sys.stderr))
+    seen = measured(asked.inputs, asked.seed, asked.out)
     report = {**seen, **stated(aims(seen, asked.inputs))}
     write_report(asked.out, report)
     print_aims(asked.out, report)

@@ -29,11 +29,13 @@ from mininet_tests.scenarios.pair.page import OBEYED, published
 from mininet_tests.scenarios.pair.site import PairSite, pair_site
 from mininet_tests.scenarios.pair.steps import said_at_ends, steps, summed
 from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
+from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import write_report
 from topology.units import duration_us
 
 AGENTS = 200
 ROUNDS_OF_A_WORLD = 25
+SEEN = "seen.json"
 COUNTED = ("answers", "asked_twice", "lost", "done_twice", "fallbacks")
 FELL_BACK = "hosts that fell back"
 LOST = ("killed", "stopped", "silent", "restarted")
@@ -51,11 +53,20 @@ class SiteOf(NamedTuple):
     rtt_s: float = 0.0
 
 
-def played(folder: Path, site_of: SiteOf, kinds: Sequence[str]) -> dict[str, Any]:
-    """Return what was seen in rounds of these kinds, one after the other, in a world of their own."""
+def played(folder: Path, site_of: SiteOf, kinds: Sequence[str], before: int, rounds: int) -> dict[str, Any]:
+    """Return what was seen in rounds of these kinds, one after the other, in a world of their own.
+
+    Args:
+        folder: for its logs.
+        site_of: what the world is like.
+        kinds: of its rounds.
+        before: how many rounds have been played in other worlds.
+        rounds: how many are played in all.
+    """
     with pair_site(folder, **site_of._asdict()) as site:
         seen = []
         for number, kind in enumerate(kinds):
+            tell((before + number) / rounds, f"round {before + number + 1:,} of {rounds:,}: {kind}")
             seen.append(site.round(kind))
             print(f"{number + 1} of {len(kinds)}: {seen[-1]}", flush=True)
         return {"rounds": seen} | _in_the_end(site)
@@ -65,20 +76,25 @@ def worlds(folder: Path, site_of: SiteOf, rounds: int, seed: int, kinds: Sequenc
     """Return what was seen in all rounds; worlds that are kept in the folder are not played again."""
     drawn = random.Random(seed)
     wanted = [kinds[number] if number < len(kinds) else drawn.choice(kinds) for number in range(rounds)]
-    found, of_commit = [], commit()
-    for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD)):
-        of_it = wanted[first : first + ROUNDS_OF_A_WORLD]
-        asked = {**site_of._asdict(), "kinds": of_it, "commit": of_commit}
-        world = folder / "worlds" / str(number)
-        kept = world / "seen.json"
-        known = json.loads(kept.read_text()) if kept.exists() else {}
-        if known.get("asked") != asked:
-            shutil.rmtree(world, ignore_errors=True)
-            seen = played(world, site_of, of_it)
-            logs = _logs(world)
-            known = {"asked": asked, "seen": seen, "steps": steps(logs), "said_at_ends": said_at_ends(logs)}
-            kept.write_text(json.dumps(known))
-        found.append(known)
+    of_commit = commit()
+    asked = {
+        folder / "worlds" / str(number): {
+            **site_of._asdict(),
+            "kinds": wanted[first : first + ROUNDS_OF_A_WORLD],
+            "commit": of_commit,
+        }
+        for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD))
+    }
+    left = {world: of_it for world, of_it in asked.items() if _kept(world).get("asked") != of_it}
+    before, to_play = 0, sum(len(of_it["kinds"]) for of_it in left.values())
+    for world, of_it in left.items():
+        shutil.rmtree(world, ignore_errors=True)
+        seen = played(world, site_of, of_it["kinds"], before, to_play)
+        logs = _logs(world)
+        known = {"asked": of_it, "seen": seen, "steps": steps(logs), "said_at_ends": said_at_ends(logs)}
+        (world / SEEN).write_text(json.dumps(known))
+        before += len(of_it["kinds"])
+    found = [_kept(world) for world in asked]
     together = {name: sum(one["seen"][name] for one in found) for name in COUNTED}
     return {
         **site_of._asdict(),
@@ -87,6 +103,12 @@ def worlds(folder: Path, site_of: SiteOf, rounds: int, seed: int, kinds: Sequenc
         "steps": summed(tuple(hand_over) for world in found for hand_over in world["steps"]),
         "said_at_ends": [event for world in found for event in world["said_at_ends"]],
     } | together
+
+
+def _kept(world: Path) -> dict[str, Any]:
+    """Return what is kept of a world that has been played; nothing if none is."""
+    kept = world / SEEN
+    return json.loads(kept.read_text()) if kept.exists() else {}
 
 
 def _logs(world: Path) -> list[str]:

@@ -98,11 +98,12 @@ def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
 
 
 def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_path, monkeypatch):
-    played = []
+    played, shares = [], []
 
-    def plays(folder, _site_of, kinds):
+    def plays(folder, _site_of, kinds, before, rounds):
         folder.mkdir(parents=True)
         played.append(list(kinds))
+        shares.append((before, rounds))
         return {"rounds": [{"kind": kind} for kind in kinds]} | dict.fromkeys(COUNTED, 1)
 
     monkeypatch.setattr(pair_run, "played", plays)
@@ -114,6 +115,7 @@ def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_p
     assert len(played) == 2
     longer = pair_run.worlds(tmp_path, SiteOf(5), rounds + 1, 1, KINDS)
     assert (len(longer["rounds"]), len(played)) == (rounds + 1, 3)
+    assert shares == [(0, rounds), (ROUNDS_OF_A_WORLD, rounds), (0, 1)]
     pair_run.worlds(tmp_path, SiteOf(6), rounds, 1, KINDS)
     assert len(played) == 5
     pair_run.worlds(tmp_path, SiteOf(6, 9), rounds, 1, KINDS)
