@@ -151,6 +151,7 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
         FELL_BACK: equal(seen["fallbacks"] - expected, 0),
         "answers lost": equal(seen["lost"], 0),
         "requests done twice": equal(seen["done_twice"], 0),
+        "stale writes accepted": equal(sum(one["stale_writes"] for one in seen["rounds"]), 0),
         "layers above the next": equal(sum(one["violations"] for one in seen["rounds"]), 0),
         "rules put again": equal(sum(one["rules_put_again"] for one in seen["rounds"]), 0),
         "errors said by who ends by intent": none_of(seen["said_at_ends"]),

@@ -3,6 +3,7 @@
 The database, switches and agents are others': the packets of a machine of the two, or of the database's, can be lost.
 """
 
+import json
 import os
 import signal
 import time
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.both_down import DOWN, brought_back
+from mininet_tests.scenarios.pair.writers import stale_writes
 from mininet_tests.site.asking import Script, change_s, longest_s
 from mininet_tests.site.books import filled
 from mininet_tests.site.machines import CabledMachine, forwards
@@ -55,6 +58,8 @@ class PairSite:
     pair: tuple[Running, Running]
     agents: CallingAgents
     script: Script
+    looked_at: int = 0
+    """The last transaction of whose session is known."""
 
     def said(self, one: Running) -> dict[str, Any]:
         """Return what a controller says of who leads; nothing if it does not answer."""
@@ -204,6 +209,7 @@ class PairSite:
             "rules_put_again": 0 if kind == "restarted" else self.switches().younger_than(switches),
             "fell_back": self.agents.fallbacks - fell_back,
             "violations": len(self.violations()),
+            "stale_writes": self.stale_writes(),
             "agents_late_s": round(self.agents.late_s(), 3),
             "load": round(os.getloadavg()[0], 1),
         }
@@ -212,6 +218,16 @@ class PairSite:
         """Return where a layer lets through more than the next, as the one that leads sees it."""
         found: list[dict[str, Any]] = self.settled().asks("GET", "/v1/plan", timeout_s=10).json()["violations"]
         return found
+
+    def stale_writes(self) -> int:
+        """Return how many transactions since the last look were written by one who did not lead any more."""
+        with psycopg.connect(self.postgres.url) as connection:
+            rows = connection.execute("SELECT value FROM meta WHERE key LIKE 'names of %'").fetchall()
+        sessions = {number: session for number, session, _ in (json.loads(value) for (value,) in rows)}
+        if not sessions:
+            raise AssertionError("no transaction says which session has written it")
+        since, self.looked_at = self.looked_at, max(sessions)
+        return stale_writes(sessions, since)
 
     def switches(self) -> SwitchesSeen:
         """Return what the switches hold."""

@@ -27,7 +27,7 @@ from mininet_tests.testing.reports import report_of
 
 ALL = (*KINDS, UPGRADED)
 QUICK = ("killed", "restarted", "moved", "cut")  # over within the time in which one begins anew
-WELL = {"unanswered_s": 0.05, "obeyed_s": 0.2, "rules_put_again": 0, "violations": 0, "fell_back": 0}
+WELL = {"unanswered_s": 0.05, "obeyed_s": 0.2, "rules_put_again": 0, "violations": 0, "stale_writes": 0, "fell_back": 0}
 BACK = {"fell_back": 5, "changed_while_down": 0}
 GOOD = {
     "kinds": (*ALL, *DOWN),
@@ -65,6 +65,7 @@ def test_a_good_run_falls_short_of_nothing():
         changed("upgraded", unanswered_s=1.01),
         changed("killed", obeyed_s=1.1),
         changed("cut", rules_put_again=1),
+        changed("stopped", stale_writes=1),
         changed("both", rules_put_again=1),
         changed("both", violations=1),
         changed("both", fell_back=4) | {"fallbacks": 9},
