@@ -278,13 +278,8 @@ def pair_site(folder: Path, agents: int, reservations: int = 0, rtt_s: float = 0
         if reservations:
             filled(network, reservations, postgres.url, time.time_ns() // 1_000).close()
         listens = [{name: f"{machine.address}:{port}" for name, port in PORTS.items()} for machine in of_pair]
-        add_switches(ovs, network, str(PORTS["openflow"]))
-        # Controllers end before their switches go: a port that is gone is a fault, and they would say so.
-        parts.callback(remove_switches, ovs, network)
-        for switch in network.switches:
-            ovs.vsctl("set-controller", switch.name, *(f"tcp:{listen['openflow']}" for listen in listens))
-        for controller in ovs.vsctl("--bare", "--columns=_uuid", "list", "controller").split():
-            ovs.vsctl("set", "controller", controller, "max_backoff=1000")
+        switches = parts.enter_context(ExitStack())
+        """They go after their controllers, which would say of each port that is gone that this is a fault."""
         pair = []
         for name, machine, listen in zip("ab", of_pair, listens, strict=True):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -300,6 +295,12 @@ def pair_site(folder: Path, agents: int, reservations: int = 0, rtt_s: float = 0
                 ovsdb={switch.name: f"tcp:{machine.near}:{OVSDB_PORT}" for switch in network.switches},
             )
             pair.append(parts.enter_context(one))
+        add_switches(ovs, network, str(PORTS["openflow"]))
+        switches.callback(remove_switches, ovs, network)
+        for switch in network.switches:
+            ovs.vsctl("set-controller", switch.name, *(f"tcp:{listen['openflow']}" for listen in listens))
+        for controller in ovs.vsctl("--bare", "--columns=_uuid", "list", "controller").split():
+            ovs.vsctl("set", "controller", controller, "max_backoff=1000")
         addresses = tuple(listen["agents"] for listen in listens)
         agents_of = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
         calls = parts.enter_context(calling(agents_of))
