@@ -93,7 +93,7 @@ def main() -> None:
         aims["CPU of the same, s, below SimGrid's"] = below(ours_s, sum(one["cpu_s"] for one in found.values()))
     except (OSError, subprocess.CalledProcessError) as error:
         aims["SimGrid"] = Aim("apt install python3-simgrid", str(error), ok=False)
-    seasons = (
+    of_years = (
         years(asked.runs, lambda share, what: tell(SECONDS_SHARE * (1 - share) + share, what)) if asked.runs else {}
     )
     week_s, transfers = cpu(week(), replays=True)
@@ -109,7 +109,7 @@ def main() -> None:
             "runs_within": sum(row.runs_within for row in rivals),
         },
         "lanes_not_forecast": not_forecast(),
-        "year": seasons,
+        "year": of_years,
         "week": {
             "transfers": transfers,
             "cpu_s": round(week_s, 2),

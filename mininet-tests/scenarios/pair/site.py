@@ -278,8 +278,8 @@ def pair_site(folder: Path, agents: int, reservations: int = 0, rtt_s: float = 0
         if reservations:
             filled(network, reservations, postgres.url, time.time_ns() // 1_000).close()
         listens = [{name: f"{machine.address}:{port}" for name, port in PORTS.items()} for machine in of_pair]
+        # Switches go after their controllers, which would say of each port that is gone that this is a fault.
         switches = parts.enter_context(ExitStack())
-        """They go after their controllers, which would say of each port that is gone that this is a fault."""
         pair = []
         for name, machine, listen in zip("ab", of_pair, listens, strict=True):
             (folder / name).mkdir(parents=True, exist_ok=True)
