@@ -114,8 +114,9 @@ def measured(inputs: int, seed: int, folder: Path) -> dict[str, Any]:
     from mininet_tests.scenarios.fuzz.targets import TARGETS
 
     found: dict[str, Any] = {}
+    parts = sum(target.part for target in TARGETS.values())
     for name, target in TARGETS.items():
-        tell(len(found) / len(TARGETS), name)
+        tell(sum(TARGETS[done].part for done in found) / parts, name)
         found[name] = {"who": target.who, **fuzzed(name, max(1, inputs * target.part // 1_000), seed, folder)}
     return {"seed": seed, "inputs": sum(one["inputs"] for one in found.values()), "parsers": found}
 
