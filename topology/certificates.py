@@ -11,6 +11,7 @@ An agent of Debian 12 has the library's version 38: what came later (lists of ce
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -23,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier, SignatureAlgorithmOID
 
 T = TypeVar("T")
+ExtensionValue = TypeVar("ExtensionValue", bound=x509.ExtensionType)
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)  # RFC 7468
 _UNREADABLE = (
@@ -119,17 +121,67 @@ def certificates_in(pem: bytes) -> list[x509.Certificate]:
     Raises:
         ValueError: it has none, or something else under that name.
     """
-    found = [x509.load_pem_x509_certificate(one) for one in _CERTIFICATE.findall(pem)]
+    with _value_errors():
+        found = [x509.load_pem_x509_certificate(one) for one in _CERTIFICATE.findall(pem)]
     if not found:
         raise ValueError("no certificate in PEM")
     return found
 
 
-def names(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the DNS names and addresses that a certificate is for."""
+def revocations_in(pem: bytes) -> x509.CertificateRevocationList:
+    """Return the list of revoked certificates in a file.
+
+    Raises:
+        ValueError: it has none.
+    """
+    with _value_errors():
+        return x509.load_pem_x509_crl(pem)
+
+
+def revoked_serials(pem: bytes) -> frozenset[int]:
+    """Return the serial numbers in a list of revoked certificates.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    with _value_errors():
+        return frozenset(revoked.serial_number for revoked in revocations_in(pem))
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """Turn what the library raises for what it cannot read into one error; it reads parts when they are looked at.
+
+    Raises:
+        ValueError: something could not be read.
+    """
     try:
-        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+        yield
+    except _UNREADABLE as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _extension(certificate: x509.Certificate, kind: type[ExtensionValue]) -> ExtensionValue | None:
+    """Return an extension of a certificate; None if it has none of the kind.
+
+    Raises:
+        ValueError: the certificate's extensions cannot be read.
+    """
+    with _value_errors():
+        try:
+            return certificate.extensions.get_extension_for_class(kind).value
+        except x509.ExtensionNotFound:
+            return None
+
+
+def names(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the DNS names and addresses that a certificate is for.
+
+    Raises:
+        ValueError: its extensions cannot be read.
+    """
+    alternative = _extension(certificate, x509.SubjectAlternativeName)
+    if alternative is None:
         return ()
     addresses = (str(address) for address in alternative.get_values_for_type(x509.IPAddress))
     return (*alternative.get_values_for_type(x509.DNSName), *addresses)
@@ -187,11 +239,8 @@ def uri_dpid(uri: str) -> int | None:
 
 
 def _uris(certificate: x509.Certificate) -> tuple[str, ...]:
-    try:
-        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return ()
-    return tuple(alternative.get_values_for_type(x509.UniformResourceIdentifier))
+    alternative = _extension(certificate, x509.SubjectAlternativeName)
+    return () if alternative is None else tuple(alternative.get_values_for_type(x509.UniformResourceIdentifier))
 
 
 def expires(certificate: x509.Certificate) -> datetime:
@@ -209,24 +258,12 @@ def _utc(signed: x509.Certificate | x509.CertificateRevocationList, what: str) -
 
 def kind_of(certificate: x509.Certificate) -> Kind | None:
     """Return whose certificate it is; None if it is nobody's, or several kinds' at once."""
-    try:
-        usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) & {_CLIENT, _SERVER}
-    except x509.ExtensionNotFound:
-        return None
+    usages = set(_extension(certificate, x509.ExtendedKeyUsage) or ()) & {_CLIENT, _SERVER}
     marks = {kind for uri in _uris(certificate) if (kind := uri_kind(uri)) is not None}
     if marks == {Kind.SWITCH} and usages == {_CLIENT}:
         return Kind.SWITCH  # made before switches were dialled, too
     found = [kind for kind in marks or {Kind.AGENT, Kind.CONTROLLER} if usages == set(kind.usages)]
     return found[0] if len(found) == 1 and len(marks) <= 1 else None
-
-
-def revoked_serials(pem: bytes) -> frozenset[int]:
-    """Return the serial numbers in a list of revoked certificates.
-
-    Raises:
-        ValueError: it is no such list.
-    """
-    return frozenset(revoked.serial_number for revoked in x509.load_pem_x509_crl(pem))
 
 
 def certificate_faults(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, ...]:
@@ -251,7 +288,7 @@ def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFaul
     authorities = _read(pems.authority, certificates_in, "authority", "certificate in PEM", found) or []
     chain = _read(pems.certificate, certificates_in, "certificate", "certificate in PEM", found) or []
     key = _read(pems.key, lambda pem: load_pem_private_key(pem, None), "key", "private key in PEM", found)
-    revoked = _read(pems.revoked or b"", x509.load_pem_x509_crl, "revoked", "list of revoked ones in PEM", found)
+    revoked = _read(pems.revoked or b"", revocations_in, "revoked", "list of revoked ones in PEM", found)
     yield from found
     for certificate in authorities:
         yield from _untimely(certificate, "authority", now)

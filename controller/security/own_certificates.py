@@ -5,10 +5,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-
 from controller.security.tls import ServerTls, stamp
-from topology.certificates import called, expires
+from topology.certificates import called, certificates_in, expires
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +52,5 @@ def _read(whose: str, path: str) -> EndingCertificate:
         OSError: it cannot be read.
         ValueError: it is none.
     """
-    certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
+    certificate = certificates_in(Path(path).read_bytes())[0]
     return EndingCertificate(whose, (*called(certificate), whose)[0], expires(certificate).timestamp())

@@ -30,7 +30,15 @@ from cryptography import x509
 from controller.errors import HeadwayError
 from controller.security import pki
 from controller.security.pki import Authority, Issued, NotAName
-from topology.certificates import CLIENT_URI, Kind, called, client_name, kind_of
+from topology.certificates import (
+    CLIENT_URI,
+    Kind,
+    called,
+    certificates_in,
+    client_name,
+    kind_of,
+    revocations_in,
+)
 
 LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280
 PRIVATE, PUBLIC = 0o600, 0o644
@@ -131,7 +139,7 @@ def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made
     authority = _authority(folder)
     stem = folder / _FOLDERS[kind] / name.replace(":", "_")
     with _read_well(stem.with_name(f"{stem.name}.pem"), "make one first"):
-        before = x509.load_pem_x509_certificate(stem.with_name(f"{stem.name}.pem").read_bytes())
+        before = certificates_in(stem.with_name(f"{stem.name}.pem").read_bytes())[0]
         key = pki.key_of(stem.with_name(f"{stem.name}.key").read_bytes())
     if before.serial_number in _revoked(folder):
         raise PkiError(f'the certificate of {kind} "{name}" is revoked: make it a new key, headway pki {kind} --force')
@@ -172,9 +180,9 @@ def listed(folder: Path) -> tuple[Issued, ...]:
     found: list[Issued] = []
     for path in (folder / "issued").glob("*.pem"):
         with _read_well(path, "remove it"):
-            made = x509.load_pem_x509_certificate(path.read_bytes())
-        kind = kind_of(made)
-        if kind is not None and called(made):
+            made = certificates_in(path.read_bytes())[0]
+            kind, names = kind_of(made), called(made)
+        if kind is not None and names:
             found.append(pki.issued(made, kind, revoked))
     return tuple(sorted(found, key=lambda one: (one.kind, one.name, one.ends_s)))
 
@@ -191,7 +199,7 @@ def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path) -> Made:
 def _authority(folder: Path) -> Authority:
     hint = f'make it by: headway pki init {folder} --name "your site"'
     with _read_well(folder / "ca.pem", hint):
-        certificate = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+        certificate = certificates_in((folder / "ca.pem").read_bytes())[0]
     with _read_well(folder / "ca.key", hint):
         return Authority(certificate, pki.key_of((folder / "ca.key").read_bytes()))
 
@@ -199,7 +207,7 @@ def _authority(folder: Path) -> Authority:
 def _revoked(folder: Path) -> dict[int, datetime]:
     hint = f'{folder} is no authority\'s folder; headway pki init {folder} --name "your site" makes one'
     with _read_well(folder / "crl.pem", hint):
-        known = x509.load_pem_x509_crl((folder / "crl.pem").read_bytes())
+        known = revocations_in((folder / "crl.pem").read_bytes())
     return {one.serial_number: one.revocation_date_utc for one in known}
 
 

@@ -4,14 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cryptography import x509
 from pydantic import Field
 
 from controller.security.tls import ServerTls
 from controller.settings.listen import RestTlsSection, is_here
 from controller.settings.sections import Section
 from topology import certificates
-from topology.certificates import CertificateFault, Kind, Pems, names
+from topology.certificates import CertificateFault, Kind, Pems, certificates_in, names
 from topology.problems import Problems
 
 HOW = (
@@ -80,7 +79,7 @@ def rest_tls(section: RestTlsSection | None, folder: Path, problems: Problems) -
 def rest_certified(tls: ServerTls | None) -> tuple[str, ...]:
     """Return the names that REST's certificate is for; none if it cannot be read, of which there is a problem."""
     try:
-        return names(x509.load_pem_x509_certificates(Path(tls.certificate).read_bytes())[0]) if tls else ()
+        return names(certificates_in(Path(tls.certificate).read_bytes())[0]) if tls else ()
     except (OSError, ValueError):
         return ()
 

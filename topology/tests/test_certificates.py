@@ -1,5 +1,6 @@
 """What an agent asks of its certificates, with each kind of key that a site's own authority may have."""
 
+import base64
 import ssl
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from topology.certificates import ENDING_DAYS, Kind, Pems, certificate_faults, certificates_in, ending_days
+from topology.certificates import (
+    ENDING_DAYS,
+    Kind,
+    Pems,
+    certificate_faults,
+    certificates_in,
+    ending_days,
+    names,
+    revocations_in,
+    revoked_serials,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
@@ -75,6 +86,38 @@ def test_a_file_has_its_certificates_in_order_whatever_is_between_them():
     assert [each.subject for each in found] == [name("one"), name("two")]
     with pytest.raises(ValueError, match="no certificate"):
         certificates_in(pem(key))
+
+
+def torn(der, part, by, label):
+    """PEM of something of which a part has become another."""
+    assert part in der
+    framed = base64.encodebytes(der.replace(part, by, 1)).decode()
+    return f"-----BEGIN {label}-----\n{framed}-----END {label}-----\n".encode()
+
+
+def test_versions_that_the_library_does_not_know_are_refused_as_all_else_that_cannot_be_read():
+    key = ec.generate_private_key(ec.SECP256R1())
+    own = signed("Site", "Site", key, key, hashes.SHA256())
+    listed = x509.CertificateRevocationListBuilder().issuer_name(name("Site")).last_update(NOW)
+    listed = listed.next_update(NOW + timedelta(days=9)).sign(key, hashes.SHA256())
+    revoked = torn(listed.public_bytes(Encoding.DER), b"\2\1\1", b"\2\1\3", "X509 CRL")
+    certificate = torn(ssl.PEM_cert_to_DER_cert(own.decode()), b"\2\1\2", b"\2\1\5", "CERTIFICATE")
+    for read, of in ((revocations_in, revoked), (revoked_serials, revoked), (certificates_in, certificate)):
+        with pytest.raises(ValueError, match="version"):
+            read(of)
+    told = certificate_faults(Pems(own, certificate, pem(key), revoked), Kind.AGENT, NOW)
+    assert [(one.field, one.what) for one in told] == [
+        ("certificate", "is no certificate in PEM"),
+        ("revoked", "is no list of revoked ones in PEM"),
+    ]
+
+
+def test_extensions_that_cannot_be_read_are_refused_when_they_are_looked_at():
+    key = ec.generate_private_key(ec.SECP256R1())
+    own = ssl.PEM_cert_to_DER_cert(signed("Site", "Site", key, key, hashes.SHA256()).decode())
+    (twice,) = certificates_in(torn(own, b"\x55\x1d\x25", b"\x55\x1d\x11", "CERTIFICATE"))  # 2.5.29.37 is .17 now
+    with pytest.raises(ValueError, match="xtension"):
+        names(twice)
 
 
 @pytest.mark.parametrize(
