@@ -60,6 +60,7 @@ from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
 from controller.work.repeating import Repeating
 from controller.work.retention import Retention
+from controller.work.standby_watch import StandbyWatch
 from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
 
@@ -213,6 +214,7 @@ def _leading(
     settings: ControllerSettings,
     database: Database,
     stop: Stop,
+    led: Leadership | None,
     may_decide: Callable[[], bool],
 ) -> Iterator[tuple[Callable[[], None], str]]:
     """Yield what is at work in a controller that leads, each with its name."""
@@ -220,6 +222,8 @@ def _leading(
     for webhook in behind.webhooks:
         yield partial(webhook.run, stop.wait), "webhook"
     yield Convergence(state, built.switches, built.hosts, built.writing, may_decide).run, "convergence"
+    if led is not None:
+        yield partial(StandbyWatch(lambda: led.others, state.events).run, stop.wait), "standbys"
     if built.repeating is not None:
         yield built.repeating.run, "repeating"
     yield Mending(state, built.switches).run, "mending"
@@ -279,7 +283,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             if not stood_by(led, state, supervisor, stop):
                 return int(stop.failed)
             try:
-                pair.lead((built.sessions, *built.writers.values()), hosts.lead)
+                pair.lead((built.sessions, *built.writers.values(), *behind.webhooks), hosts.lead)
             except (DatabaseFailed, DatabaseTaken) as failure:  # the database is away again, or another one was quicker
                 log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
                 begin_anew()
@@ -288,7 +292,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 pass
         built.use_cases.saves.note(noted_configuration(settings.files))
         may_decide = (lambda: True) if led is None else led.may_decide
-        for work, name in _leading(built, behind, settings, database, stop, may_decide):
+        for work, name in _leading(built, behind, settings, database, stop, led, may_decide):
             parts.enter_context(working(work, name, state, stop))
         for circuit, provider in providers.items():
             buying = Purchasing(state, built.use_cases, circuit, provider, may_decide)

@@ -27,6 +27,7 @@ _NAMED = "headway pair, "  # sessions on this row
 _STANDS_BY = "headway standby, "  # those of them that take it as soon as it is over: known to each other by that
 _BEATS_MS = 1_000  # who stands by looks at the row many times in this; one that has not hangs
 _MAKING = 0x4845_4144_5041_4952  # "HEADPAIR": held by who makes the table; two that make one at once would fail
+_LEFT_AT = "'-infinity'"  # until then a row holds that was left; one that died has a time in it
 _SILENT_MS = 1_000  # a server whose machine is silent for so long is dead
 
 _MADE = text(f"""
@@ -36,7 +37,7 @@ _MADE = text(f"""
         term bigint NOT NULL, holder text NOT NULL, address text NOT NULL,
         until timestamptz NOT NULL, since timestamptz NOT NULL);
     INSERT INTO {LEADER_TABLE} (term, holder, address, until, since)
-        VALUES (0, '', '', '-infinity', clock_timestamp()) ON CONFLICT DO NOTHING;
+        VALUES (0, '', '', {_LEFT_AT}, clock_timestamp()) ON CONFLICT DO NOTHING;
     END $$
 """)  # noqa: S608 (names of ours)
 _THERE = text(f"SELECT to_regclass('{LEADER_TABLE}') IS NOT NULL, to_regclass('{META.name}') IS NOT NULL")
@@ -64,8 +65,9 @@ def _taken(kept_term: str, saves: str) -> TextClause:
             holder = :holder, address = :address,
             until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
             WHERE until <= clock_timestamp() AND :holder <> '' RETURNING {_ROW}
-        ) SELECT *, {saves} AS saves, pg_notify('{CHANNEL}', '{_IS_TAKEN}') FROM taken
-    """)  # noqa: S608
+        ) SELECT *, {saves} AS saves, (SELECT until = {_LEFT_AT} FROM {LEADER_TABLE}) AS was_left,
+            pg_notify('{CHANNEL}', '{_IS_TAKEN}') FROM taken
+    """)  # noqa: S608 (the inner one reads the row as it was before)
 
 
 _NOT_KNOWN = "NULL::bigint"
@@ -85,7 +87,7 @@ _OTHERS = text(f"""
     AND state_change > clock_timestamp() - {_BEATS_MS} * interval '1 millisecond' ORDER BY 1
 """)  # noqa: S608
 _LEFT = text(f"""
-    WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE {_IS_OURS} RETURNING term)
+    WITH left_row AS (UPDATE {LEADER_TABLE} SET until = {_LEFT_AT} WHERE {_IS_OURS} RETURNING term)
     SELECT pg_notify('{CHANNEL}', term::text) FROM left_row
 """)  # noqa: S608
 _LISTENING = text(f"LISTEN {CHANNEL}")
@@ -112,6 +114,7 @@ class SeenLeader:
         since_us: since when it leads, Unix time by the server's clock.
         is_over: whether the row may be taken.
         saves: by how many transactions what is kept has been changed; None if it is not known.
+        was_left: of one that was taken: whether who led before had left it, or nobody ever had led.
     """
 
     term: int
@@ -120,6 +123,7 @@ class SeenLeader:
     since_us: int
     is_over: bool
     saves: int | None = None
+    was_left: bool = True
 
 
 class LeaderRow:
@@ -183,7 +187,7 @@ class LeaderRow:
         row = self._asked(_TAKEN_WITH_META if self._there_is_meta() else _TAKEN, **values)
         if row is None:
             return None
-        return SeenLeader(row.term, row.holder, row.address, row.since_us, is_over=False, saves=row.saves)
+        return SeenLeader(row.term, row.holder, row.address, row.since_us, False, row.saves, row.was_left)
 
     def renew(self, term: int, ttl_us: int) -> bool:
         """Let the row hold for so long from now; return False if another has taken it.

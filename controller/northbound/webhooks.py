@@ -56,13 +56,17 @@ class Webhook:
         self.where = host_of(settings.url)
         self.outcomes: Counter[Delivery] = Counter()
 
+    def lead(self, _term: int) -> None:
+        """Tell only of what happens from now on: what one that stood by has seen until then, who led has told."""
+        self._told = self._events.last
+
     def failing_s(self) -> float:
         """Return for how long nothing has been taken; 0 if the last was."""
         since_s = self._failing_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def run(self, ended: Callable[[float], bool]) -> None:
-        """Tell until the end, from the first event on; then, once, of what has happened until then.
+        """Tell until the end, from the first event that is ours to tell; then, once, of what is left then.
 
         Args:
             ended: waits for so many seconds, and says whether the process ends.

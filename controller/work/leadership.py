@@ -31,6 +31,8 @@ class Leadership:
         seen_us: when it was looked at or renewed last, elapsed time.
         may_take: whether the row may be taken: not before all is warm that a leader needs.
         others: who stands by beside us, for people, as it was seen in the last second.
+        lost: who led before us and has not left the row, for people: its process, its machine or its way to the
+            database is dead; empty if it has left.
     """
 
     def __init__(self, row: LeaderRow, elapsed_us: Callable[[], int], ttl_us: int) -> None:
@@ -50,6 +52,7 @@ class Leadership:
         self.seen: SeenLeader | None = None
         self.seen_us = 0
         self.others: tuple[str, ...] = ()
+        self.lost = ""
 
     @property
     def term(self) -> int:
@@ -156,9 +159,10 @@ class Leadership:
             taken = self._row.take(self._ttl_us, time.time_ns() // 1_000_000)
             if taken is not None:
                 self._leading = self._leading.took(taken.term, asked_us, self._ttl_us)
-                before, self.seen = self.seen, taken
+                before, self.seen = self.seen.holder if self.seen else "", taken
+                self.lost = "" if taken.was_left else before
                 self.led.set()
-                _log.warning("leader.taken", term=taken.term, before=before.holder if before else "")
+                _log.warning("leader.taken", term=taken.term, before=before)
         waiting = [self._answers.popleft() for _ in range(len(self._answers))]
         if waiting or time.monotonic() - self._looked_s > OTHERS_S:
             self._looked_s = time.monotonic()

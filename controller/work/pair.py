@@ -117,7 +117,10 @@ class Pair:
             follower.lead(term)
         greet()
         self._takes = True
-        _log.warning("leader.leads", term=term, took_ms=round((time.monotonic() - begun_s) * 1000))
+        took_ms = round((time.monotonic() - begun_s) * 1000)
+        if self._leadership.lost:
+            self._state.events.publish("leader.lost", level="error", before=self._leadership.lost, term=term)
+        self._state.events.publish("leader.leads", level="warning", term=term, took_ms=took_ms)
 
     def view(self) -> LeaderView:
         """Return who leads."""

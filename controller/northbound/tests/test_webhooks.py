@@ -35,13 +35,14 @@ def receiver():
 
 
 @contextmanager
-def told(events, url, folder, patterns=ALARMS):
-    """Tell somebody, in a thread, until the end."""
+def told(events, url, folder, patterns=ALARMS, begun=lambda _hook: None):
+    """Tell somebody, in a thread, until the end; before it begins, ``begun`` has it."""
     file = folder / "secret"
     file.write_text(SECRET)
     file.chmod(0o600)
     stop = threading.Event()
     hook = Webhook(events, WebhookSettings(url, file, patterns))
+    begun(hook)
     thread = threading.Thread(target=hook.run, args=(stop.wait,))
     thread.start()
     try:
@@ -82,6 +83,14 @@ def test_only_what_is_asked_for_is_told_in_order_with_its_fields(receiver, event
         said = [json.loads(body) for _, body in hears(receiver, 2)]
     assert [one["type"] for one in said] == ["announcement.late", "drift.alarm"]
     assert said[0]["data"] == {"announcement": "image", "why": "loss"}
+
+
+def test_one_that_stood_by_tells_only_of_what_happens_from_when_it_leads_on(receiver, events, tmp_path):
+    events.publish("drift.alarm", place="seen while another led")
+    with told(events, receiver.url, tmp_path, begun=lambda hook: hook.lead(7)):
+        events.publish("leader.lost", before="a")
+        ((_, body),) = hears(receiver, 1)
+    assert json.loads(body)["type"] == "leader.lost"
 
 
 def test_the_signature_is_what_the_manual_checks(receiver, events, tmp_path):

@@ -71,6 +71,7 @@ def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
     two[0].stop()  # it renews no more, as one that hangs
     threads[0].join(ACK_S)
     assert two[1].led.wait(ACK_S)
+    assert (two[0].lost, two[1].lost) == ("", "a")
     eventually(lambda: two[0].standing is PairStanding.UNSURE, within_s=ACK_S, what="the first one knows nothing")
     two[0].step()  # it wakes up
     assert two[0].standing is PairStanding.DEPOSED
@@ -94,7 +95,7 @@ def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_l
     one.leave()
     one.step()
     other.step()
-    assert (other.led.is_set(), other.may_decide()) == (True, True)
+    assert (other.led.is_set(), other.may_decide(), other.lost) == (True, True, "")
     for each in (one, other):
         each.close()
 
