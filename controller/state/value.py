@@ -120,12 +120,17 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
 
 
 def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
-    """Return it after lines that have died since the last call were acted on; and those, and lines used again."""
+    """Return it after lines that have died since the last call were acted on; and those, and lines used again.
+
+    A plan that was prepared beside other faults than there are now would change what cannot be changed: the clock's
+    next look makes one that does not.
+    """
     elapsed_us = now.elapsed_us
     lines, news = lines_used(site, state.wished, state.reported, now).noted(elapsed_us)
     desired, only_died = state.desired, all(line is LineState.DOWN for _, line in news)
+    is_ready = only_died and desired.prepared_for is not None and desired.prepared_for.faults == state.installed.faults
     for circuit, line in news:
-        if only_died and line is LineState.DOWN and circuit in desired.prepared:
+        if is_ready and line is LineState.DOWN and circuit in desired.prepared:
             # its own workings were not kept, and any other plan's do
             ready = replace(desired.prepared[circuit], epoch=desired.next_epoch, workings=desired.plan.workings)
             rest = {name: plan for name, plan in desired.prepared.items() if name != circuit}

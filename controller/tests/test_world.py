@@ -166,6 +166,17 @@ def test_a_database_whose_silence_is_found_port_by_port_keeps_nobody_from_going_
     world.settles()
 
 
+def test_a_death_that_was_prepared_before_a_switch_fell_silent_leaves_what_that_switch_holds():
+    world = World(RING)
+    world.clock_looks()
+    for circuit in ("pop-livermore", "albuquerque-los-alamos"):
+        world.fails_after = 0
+        world.convergence.step()
+        world.line(circuit, is_live=False)
+    world.convergence.step()
+    world.settles()
+
+
 @pytest.mark.parametrize("network", [GIGABIT, RING], ids=["line", "ring"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None, phases=[Phase.generate])
