@@ -364,7 +364,8 @@ class World(Ground):
         moved = [f for f in self.flows if not down.isdisjoint(network.circuits_along(f.path))]
         ways = {f.name: way_round(network, f.host, f.target, down) for f in moved}
         empty = {hop for hop, bps in self.capacity_bps.items() if not bps}
-        led = {name for name, way in ways.items() if way is not None and empty.isdisjoint(hops(way))}
+        both_ways = {name: {*hops(way), *hops(way[::-1])} for name, way in ways.items() if way is not None}
+        led = {name for name, there in both_ways.items() if empty.isdisjoint(there)}  # answers need room too
         assert led <= {e.flow.name for e in plan.entries}
 
 
