@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
+from controller.plan.faults import PlaceFault
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
 from controller.plan.plan import Plan
@@ -125,18 +126,35 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
     assert (after["image/base20"] > before["image/base20"]) is wants
 
 
+def with_north_dead(state):
+    """The state when the line of a circuit is said to be dead."""
+    lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
+    return replace(state, reported=replace(state.reported, lines=lines))
+
+
 def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
     state = first_state(SITE, NOW, term=1)
     ready = replace(state.desired.plan, down=frozenset({"north"}))
-    state = replace(state, desired=replace(state.desired, prepared={"north": ready}))
-    lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
-    died = replace(state, reported=replace(state.reported, lines=lines))
+    prepared = replace(state.desired, prepared={"north": ready}, prepared_for=state.desired.basis)
+    died = with_north_dead(replace(state, desired=prepared))
     assert must_replan(SITE, died, NOW)
     noted, news = with_lines_noted(SITE, died, NOW)
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
     assert noted.desired.plan == replace(ready, epoch=state.desired.next_epoch)
     assert noted.desired.prepared == {}
     assert with_lines_noted(SITE, noted, NOW) == (noted, ())
+
+
+def test_a_plan_that_was_prepared_beside_other_faults_is_not_put_in_force():
+    state = first_state(SITE, NOW, term=1)
+    ready = replace(state.desired.plan, down=frozenset({"north"}))
+    prepared = replace(state.desired, prepared={"north": ready}, prepared_for=state.desired.basis)
+    silent = state.installed.with_faults([PlaceFault("switch a", "it does not answer")])
+    died = with_north_dead(replace(state, desired=prepared, installed=silent))
+    noted, news = with_lines_noted(SITE, died, NOW)
+    assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
+    assert noted.desired == prepared
+    assert must_replan(SITE, noted, NOW)
 
 
 def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
