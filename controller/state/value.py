@@ -122,20 +122,21 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
 def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
     """Return it after lines that have died since the last call were acted on; and those, and lines used again.
 
-    A plan that was prepared beside other faults than there are now would change what cannot be changed: the clock's
-    next look makes one that does not.
+    A plan that was prepared for a death is put in force only if exactly the circuits that it was made for are down,
+    beside the faults that it was made beside: another would lead flows over a circuit that died together with this one,
+    or change what cannot be changed. The clock's next look makes one that does not.
     """
-    elapsed_us = now.elapsed_us
-    lines, news = lines_used(site, state.wished, state.reported, now).noted(elapsed_us)
-    desired, only_died = state.desired, all(line is LineState.DOWN for _, line in news)
-    is_ready = only_died and desired.prepared_for is not None and desired.prepared_for.faults == state.installed.faults
+    lines, news = lines_used(site, state.wished, state.reported, now).noted(now.elapsed_us)
+    desired, noted = state.desired, replace(state, reported=replace(state.reported, lines=lines))
+    down = circuits_down(site, noted.wished, noted.reported, now)
+    is_ready = desired.prepared_for is not None and desired.prepared_for.faults == state.installed.faults
     for circuit, line in news:
-        if is_ready and line is LineState.DOWN and circuit in desired.prepared:
+        ready = desired.prepared.get(circuit) if is_ready and line is LineState.DOWN else None
+        if ready is not None and ready.down == down:
             # its own workings were not kept, and any other plan's do
-            ready = replace(desired.prepared[circuit], epoch=desired.next_epoch, workings=desired.plan.workings)
-            rest = {name: plan for name, plan in desired.prepared.items() if name != circuit}
-            desired = replace(desired, prepared=rest).becomes(ready, elapsed_us)
-    return replace(state, desired=desired, reported=replace(state.reported, lines=lines)), news
+            ready = replace(ready, epoch=desired.next_epoch, workings=desired.plan.workings)
+            return replace(noted, desired=replace(desired, prepared={}).becomes(ready, now.elapsed_us)), news
+    return noted, news
 
 
 def due_us(site: Site, state: SiteState, now: Instant) -> int:

@@ -68,7 +68,10 @@ class SiteMachine(RuleBasedStateMachine):
         """A circuit's line; its death may be prepared."""
         if is_prepared:
             self.world.clock_looks()
+        before = self.world.value.desired.plan
         self.world.line(self.circuit(data), is_live=is_live)
+        if (plan := self.world.value.desired.plan) is not before:
+            assert not self.world.led_over_dead(plan)
 
     @rule(data=st.data(), is_over=st.booleans())
     def a_circuit_is_worked_on_or_that_is_over(self, data, is_over):

@@ -357,10 +357,19 @@ class World(Ground):
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
         assert not self.value.installed.faults
 
+    @property
+    def down(self) -> frozenset[str]:
+        """The circuits that are to carry nothing and have a way round them."""
+        return self.site.redundant & (self.cut | self.worked_on)
+
+    def led_over_dead(self, plan: Plan) -> list[Entry]:
+        """Return the entries of a plan whose way is by a circuit that is down."""
+        return [e for e in plan.entries if not self.down.isdisjoint(self.site.network.circuits_along(e.flow.path))]
+
     def _check_ways(self, plan: Plan) -> None:
         """Fail if a flow goes by a circuit that is down, or has no part though there is a way round that."""
-        network, down = self.site.network, self.site.redundant & (self.cut | self.worked_on)
-        assert all(down.isdisjoint(network.circuits_along(e.flow.path)) for e in plan.entries)
+        network, down = self.site.network, self.down
+        assert not self.led_over_dead(plan)
         moved = [f for f in self.flows if not down.isdisjoint(network.circuits_along(f.path))]
         ways = {f.name: way_round(network, f.host, f.target, down) for f in moved}
         empty = {hop for hop, bps in self.capacity_bps.items() if not bps}

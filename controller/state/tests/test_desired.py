@@ -31,7 +31,7 @@ STANDING = tuple(
 )
 SITE = Site(NETWORK, DEFAULT_POLICY, STANDING, 300)
 HOSTS = [host.name for host in SITE.network.hosts]
-NORTH_PORT = (1, 8)
+PORTS = {"north": (1, 8), "south": (1, 9)}
 HOUR_US = 3_600_000_000
 NOW = Instant(START_US, ELAPSED_US)
 
@@ -126,9 +126,11 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
     assert (after["image/base20"] > before["image/base20"]) is wants
 
 
-def with_north_dead(state):
-    """The state when the line of a circuit is said to be dead."""
-    lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
+def with_dead(state, *circuits):
+    """The state when the lines of circuits are said to be dead."""
+    lines = state.reported.lines
+    for circuit in circuits:
+        lines = lines.said(circuit, PORTS[circuit], NOW.elapsed_us, is_live=False)
     return replace(state, reported=replace(state.reported, lines=lines))
 
 
@@ -136,7 +138,7 @@ def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
     state = first_state(SITE, NOW, term=1)
     ready = replace(state.desired.plan, down=frozenset({"north"}))
     prepared = replace(state.desired, prepared={"north": ready}, prepared_for=state.desired.basis)
-    died = with_north_dead(replace(state, desired=prepared))
+    died = with_dead(replace(state, desired=prepared), "north")
     assert must_replan(SITE, died, NOW)
     noted, news = with_lines_noted(SITE, died, NOW)
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
@@ -150,11 +152,27 @@ def test_a_plan_that_was_prepared_beside_other_faults_is_not_put_in_force():
     ready = replace(state.desired.plan, down=frozenset({"north"}))
     prepared = replace(state.desired, prepared={"north": ready}, prepared_for=state.desired.basis)
     silent = state.installed.with_faults([PlaceFault("switch a", "it does not answer")])
-    died = with_north_dead(replace(state, desired=prepared, installed=silent))
+    died = with_dead(replace(state, desired=prepared, installed=silent), "north")
     noted, news = with_lines_noted(SITE, died, NOW)
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
     assert noted.desired == prepared
     assert must_replan(SITE, noted, NOW)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_plan_for_a_death_is_not_put_in_force_when_another_circuit_has_died_with_it(at_once):
+    state = first_state(SITE, NOW, term=1)
+    plans = {name: replace(state.desired.plan, down=frozenset({name})) for name in PORTS}
+    ready = replace(state, desired=replace(state.desired, prepared=plans, prepared_for=state.desired.basis))
+    if at_once:
+        noted, _ = with_lines_noted(SITE, with_dead(ready, "north", "south"), NOW)
+        assert noted.desired == ready.desired
+    else:
+        first, _ = with_lines_noted(SITE, with_dead(ready, "north"), NOW)
+        noted, _ = with_lines_noted(SITE, with_dead(first, "south"), NOW)
+        assert noted.desired == first.desired
+    assert must_replan(SITE, noted, NOW)
+    assert replanned(SITE, noted, NOW).desired.plan.down == {"north", "south"}
 
 
 def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
