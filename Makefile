@@ -38,10 +38,11 @@ define linted
 	.venv/bin/lint-imports
 endef
 
-# Types beside tests: what runs them, and what pytest is given. They take one core for as long.
+# Types beside tests: what runs them, what pytest is given, and how what ran before has ended; a failure there does not keep
+# these from being made. Types take one core for as long.
 typed_beside = $(1) .venv/bin/mypy >.venv/mypy.txt 2>&1 & types=$$!; \
 	    $(PYTHON) -m pytest $(2); tests=$$?; \
-	    wait $$types; types=$$?; cat .venv/mypy.txt; exit $$((tests | types))
+	    wait $$types; types=$$?; cat .venv/mypy.txt; exit $$((tests | types | $(or $(3),0)))
 
 .PHONY: demo test test-all check paper paper-quick install bpf packages clean
 
@@ -51,15 +52,15 @@ demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s
 test: install  ## what CI runs: CONTRIBUTING.md says what is in it, and how long it takes
 	$(linted)
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "not long" $(BESIDE)
-	$(call typed_beside,nice -n 19,-v -m "not lab and not long" $(AFTER))
+	$(PYTHON) -m pytest -v -m "not long" $(BESIDE); first=$$?; \
+	    $(call typed_beside,nice -n 19,-v -m "not lab and not long" $(AFTER),first)
 
 test-all: export HEADWAY_EXAMPLES := 100  # of each property; the short tier draws 40
 test-all: install  ## everything: before a change of the agent, the southbound or the lab lands
 	$(linted)
 	mininet-tests/lab/boot --setup-only
-	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "" $(BESIDE)
-	$(call typed_beside,nice -n 19,-v -m "not lab" $(AFTER))
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "" $(BESIDE); first=$$?; \
+	    $(call typed_beside,nice -n 19,-v -m "not lab" $(AFTER),first)
 
 check: install  ## no root
 	$(linted)
