@@ -32,7 +32,10 @@ def what_if(
     ] = None,
     kill: Annotated[
         list[str] | None,
-        typer.Option(metavar="CIRCUIT", help="Try the death of this circuit too; again for another; all for each."),
+        typer.Option(
+            metavar="CIRCUIT",
+            help="Try the death of this circuit too; again for another; all for each; north,south for both at once.",
+        ),
     ] = None,
     at: Annotated[
         str | None, typer.Option(help="When it dies: 14:00, RFC 3339; in the middle if absent, of --live now.")
@@ -140,16 +143,24 @@ def _with_kills(
             base.stop("--at and --for are of --kill: say which circuit dies", base.EXIT_USAGE)
         return file
     supposed = file.variants[0].supposed
-    known = [circuit.name for circuit in supposed.site.network.circuits]
-    wrong = [name for name in kill if name not in {*known, "all"}]
-    if wrong:
-        base.stop(f'--kill: there is no circuit "{wrong[0]}"; there are {", ".join(known)}', base.EXIT_USAGE)
+    together = _deaths_together(kill, [circuit.name for circuit in supposed.site.network.circuits])
     if at_us is not None and not supposed.from_us <= at_us < supposed.until_us:
         span = f"{units.shown_time(supposed.from_us)} to {units.shown_time(supposed.until_us)}"
         base.stop(f"--at: {at} is not within the scenario, {span}", base.EXIT_USAGE)
     if lasts_us is not None and lasts_us <= 0:
         base.stop("--for: need more than nothing", base.EXIT_USAGE)
-    return with_deaths(file, known if "all" in kill else kill, at_us, lasts_us)
+    return with_deaths(file, together, at_us, lasts_us)
+
+
+def _deaths_together(kill: list[str], known: list[str]) -> list[tuple[str, ...]]:
+    """Return which circuits die at once, of each ``--kill``: names with commas between them; all is each alone."""
+    found = dict[tuple[str, ...], None]()  # each is tried once
+    for said in kill:
+        names = tuple(dict.fromkeys(said.split(",")))
+        found |= dict.fromkeys(((name,) for name in known) if said == "all" else [names])
+    if wrong := [name for names in found for name in names if name not in known]:
+        base.stop(f'--kill: there is no circuit "{wrong[0]}"; there are {", ".join(known)}', base.EXIT_USAGE)
+    return list(found)
 
 
 def _worked(file: "ScenarioFile", seed: int, keep: Path | None) -> "list[VariantResult]":

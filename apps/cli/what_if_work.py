@@ -64,13 +64,13 @@ def going_on(live: LiveSite, at_us: int | None, until_us: int | None) -> Scenari
 
 
 def with_deaths(
-    file: ScenarioFile, circuits: Sequence[str], at_us: int | None, down_for_us: int | None
+    file: ScenarioFile, together: Sequence[Sequence[str]], at_us: int | None, down_for_us: int | None
 ) -> ScenarioFile:
-    """Return a scenario in which, in turn, one circuit more dies; as it is comes first.
+    """Return a scenario in which, in turn, circuits die, one or several at once; as it is comes first.
 
     Args:
         file: the scenario.
-        circuits: which; each is a variant.
+        together: the circuits that die at once, of each variant.
         at_us: when; in the middle of the time if None.
         down_for_us: for how long; until the end if None.
     """
@@ -80,10 +80,11 @@ def with_deaths(
         supposed = variant.supposed
         when_us = (supposed.from_us + supposed.until_us) // 2 if at_us is None else at_us
         lasts_us = max(1, supposed.until_us - when_us) if down_for_us is None else down_for_us
-        for circuit in circuits:
-            death = CircuitDeath(circuit, when_us, lasts_us)
-            dead = replace(supposed, deaths=(*supposed.deaths, death))
-            found.append(replace(variant, said={**variant.said, circuit: f"dies {shown_time(when_us)}"}, supposed=dead))
+        for circuits in together:
+            deaths = (CircuitDeath(circuit, when_us, lasts_us) for circuit in circuits)
+            dead = replace(supposed, deaths=(*supposed.deaths, *deaths))
+            said = dict.fromkeys(circuits, f"dies {shown_time(when_us)}")
+            found.append(replace(variant, said={**variant.said, **said}, supposed=dead))
     return replace(file, variants=tuple(found))
 
 

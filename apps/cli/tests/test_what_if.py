@@ -77,10 +77,23 @@ def test_each_circuit_is_tried_in_turn_and_each_combination_of_what_varies(said)
     assert [("north" in v, "south" in v) for v in variants[:3]] == [(False, False), (True, False), (False, True)]
 
 
+def test_circuits_of_one_duct_die_together_beside_those_that_die_alone(said):
+    out, _, code = said(
+        "--json", "--kill", "all", "--kill", "north,south", "--at", "2026-12-01T00:00:18Z", "--for", "1m"
+    )
+    assert code == 4
+    alone, north, south, both = json.loads(out)["variants"]
+    assert (alone["variant"], both["variant"]) == ({}, {**north["variant"], **south["variant"]})
+    late = [variant["items"][0]["late"] for variant in (alone, north, south, both)]
+    assert late[0] == 0 < late[1] <= late[3]
+    assert both["broken"][0]["why"].startswith("north, south down")
+
+
 @pytest.mark.parametrize(
     ("arguments", "more", "message"),
     [
         (("--kill", "nord"), {}, 'there is no circuit "nord"; there are north, south'),
+        (("--kill", "south,nord"), {}, 'there is no circuit "nord"'),
         (
             ("--kill", "north", "--at", "2027-01-01T00:00:00Z"),
             {},
