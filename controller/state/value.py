@@ -6,10 +6,11 @@ from controller.plan.clock import Instant
 from controller.plan.leading import VOUCHED_US
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines, LineState
-from controller.plan.plan import Flow
+from controller.plan.plan import Flow, Plan
 from controller.plan.reservations import MAX_TIME_US
 from controller.site import Site
 from controller.state.desired import (
+    Basis,
     Desired,
     absent_from_us,
     basis,
@@ -108,15 +109,21 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
         return state
     demand = demand_now(site, wished, reported, now)
     plan = desired_plan(site, state.installed, desired.next_epoch, demand, desired.plan.workings)
+    after = _with_plan(state, plan, made_of, now)
+    return after if after.reported is reported else replanned(site, after, now)
+
+
+def _with_plan(state: SiteState, plan: Plan, made_of: Basis, now: Instant) -> SiteState:
+    """Return it with a plan as the desired one, if it is another, and with demand of flows in that alone."""
+    desired, reported = state.desired, state.reported
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
         desired = desired.becomes(plan, now.elapsed_us)
-    running = (known.reservation_id for known in wished.ledger.carried())
+    running = (known.reservation_id for known in state.wished.ledger.carried())
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
-    after = replace(state, desired=replace(desired, basis=made_of, first_epochs=firsts))
     watched = reported.with_watched((e.flow.machine, e.flow.name) for e in plan.entries if e.standby)
-    if watched is reported:
-        return after
-    return replanned(site, replace(after, reported=replace(watched, demands=watched.demands + 1)), now)
+    if watched is not reported:
+        reported = replace(watched, demands=watched.demands + 1)
+    return replace(state, reported=reported, desired=replace(desired, basis=made_of, first_epochs=firsts))
 
 
 def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
@@ -129,14 +136,17 @@ def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteSt
     lines, news = lines_used(site, state.wished, state.reported, now).noted(now.elapsed_us)
     desired, noted = state.desired, replace(state, reported=replace(state.reported, lines=lines))
     down = circuits_down(site, noted.wished, noted.reported, now)
-    is_ready = desired.prepared_for is not None and desired.prepared_for.faults == state.installed.faults
-    for circuit, line in news:
-        ready = desired.prepared.get(circuit) if is_ready and line is LineState.DOWN else None
-        if ready is not None and ready.down == down:
-            # its own workings were not kept, and any other plan's do
-            ready = replace(ready, epoch=desired.next_epoch, workings=desired.plan.workings)
-            return replace(noted, desired=replace(desired, prepared={}).becomes(ready, now.elapsed_us)), news
-    return noted, news
+    made_of = desired.prepared_for
+    if made_of is None or made_of.faults != state.installed.faults:
+        return noted, news
+    died = (circuit for circuit, line in news if line is LineState.DOWN)
+    ready = next((plan for plan in map(desired.prepared.get, died) if plan is not None and plan.down == down), None)
+    if ready is None:
+        return noted, news
+    # its own workings were not kept, and any other plan's do
+    ready = replace(ready, epoch=desired.next_epoch, workings=desired.plan.workings)
+    noted = replace(noted, desired=replace(desired, prepared={}))
+    return _with_plan(noted, ready, replace(made_of, down=down), now), news
 
 
 def due_us(site: Site, state: SiteState, now: Instant) -> int:

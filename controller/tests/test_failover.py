@@ -67,6 +67,15 @@ def test_the_plan_that_was_ready_is_what_is_planned_afterwards(site):
     assert not violations(view.layers)
 
 
+def test_the_last_live_circuit_dies_and_is_back_before_anybody_has_planned(site):
+    site.port_said(*SOUTH_AT_LS1, is_live=False)
+    site.converge()
+    site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=True)
+    site.converge()
+    assert ways(site) == {"base22": "north", "base23": "north"}
+
+
 def test_each_new_plan_has_its_own_ready_for_each_death(site):
     site.announce(image())
     prepared = site.value.desired.prepared

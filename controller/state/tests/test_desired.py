@@ -144,6 +144,7 @@ def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
     assert noted.desired.plan == replace(ready, epoch=state.desired.next_epoch)
     assert noted.desired.prepared == {}
+    assert noted.desired.basis == replace(state.desired.basis, down=frozenset({"north"}))
     assert with_lines_noted(SITE, noted, NOW) == (noted, ())
 
 
