@@ -7,7 +7,6 @@ from controller.delay_watch import measure_delays
 from controller.intake_watch import say_intakes
 from controller.live_site import KnownPromises, LiveSite, live_site
 from controller.plan.keys import FlowId
-from controller.plan.plan import Entry
 from controller.plan.ports import PortBurst
 from controller.start_bursts import start_bursts
 from controller.state.desired import circuits_down
@@ -19,7 +18,7 @@ from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import fallen_back, moved_bytes, progress
 from controller.state.receiver_view import ReceiversView, receivers_view
-from controller.state.receivers import Senders, intakes_after, stores_after
+from controller.state.receivers import intakes_after, senders_to, stores_after
 from controller.state.reported import HostState
 from controller.state.starting import yet_to_call
 from controller.state.value import flows
@@ -264,8 +263,10 @@ class Reports:
         state = self._state
         with state.changed:
             known, (now_us, elapsed_us) = state.reported.hosts[host], state.now()
-            senders = Senders(state.site.network, self._entries_to(host) if telemetry.stores else ())
-            stores = stores_after(host, known.stores, telemetry, senders, elapsed_us)
+            stores = {}
+            if telemetry.stores:
+                senders = senders_to(host, state.desired.plan, state.site.network)
+                stores = stores_after(host, known.stores, telemetry, senders, elapsed_us)
             told = known._replace(telemetry=telemetry, telemetry_us=elapsed_us, stores=stores)
             now = told.telling
             if now is not None:
@@ -281,10 +282,6 @@ class Reports:
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
-
-    def _entries_to(self, host: str) -> tuple[Entry, ...]:
-        """Return who is planned to send to a host now; under the lock."""
-        return tuple(e for e in self._state.desired.plan.entries if e.flow.target == host)
 
     def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
         """Take in what a host has delivered of announcements; what that stands by with no longer is others'. Locked."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from controller.plan.held import Intaking, can_be_held
 from controller.plan.intake import Brake, Intake, IntakeSight
 from controller.plan.keys import StorePlace
-from controller.plan.plan import Entry, Flow, Selector
+from controller.plan.plan import Entry, Flow, Plan, Selector
 from controller.plan.routes import TransferEnds
 from controller.plan.storing import StoreCapacity
 from controller.state.progress import EntryProgress
@@ -30,6 +30,11 @@ class Senders(NamedTuple):
 
     network: Network
     entries: tuple[Entry, ...]
+
+
+def senders_to(host: str, plan: Plan, network: Network) -> Senders:
+    """Return who is planned to send to a host, by any of its interfaces."""
+    return Senders(network, tuple(e for e in plan.entries if network.machine(e.flow.target) == host))
 
 
 class IntakeNews(NamedTuple):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from controller.tests.fakes import LEASE_MS, ready_site, sending_image
+from controller.tests.fakes import LEASE_MS, image, ready_site, sending_image
+from mininet_tests.testing.networks import two_lanes
 from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
 
 S = 1_000_000
@@ -46,6 +47,17 @@ def test_all_that_send_to_a_slow_disk_share_what_it_drains_and_a_little(site):
     assert said(site, "receiver.slow") == [
         {"host": "arch", "flow": "", "store": "data", "drains": "200 Mbit/s", "why": "disk"}
     ]
+
+
+def test_a_slow_disk_is_learnt_of_what_comes_by_any_interface_of_its_host():
+    site = ready_site(network=two_lanes())
+    site.announce(image(senders=("arch",), target="base20.eth1"))
+    site.converge()
+    site.demand("arch")
+    site.converge()
+    assert image_mbit(site) > 500
+    tells(site, store(100), seconds=2, host="base20")
+    assert image_mbit(site) < 110
 
 
 def test_a_disk_that_becomes_slow_and_comes_back_is_followed_within_two_seconds_each(site):

@@ -29,7 +29,7 @@ from controller.state.installed import StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
 from controller.state.moment import Moment
-from controller.state.receivers import Senders, news, stores_after
+from controller.state.receivers import news, senders_to, stores_after
 from controller.state.reported import HostState
 from controller.state.value import SiteState, with_lines_noted
 from controller.whatif.awaited import Awaited, Delays, Wait
@@ -166,7 +166,7 @@ class VirtualSite:
         known = self.state.reported.hosts.get(host)
         if known is None:  # of a site that is not ours nobody tells
             return
-        senders = Senders(self.site.network, tuple(e for e in self.plan.entries if e.flow.target == host))
+        senders = senders_to(host, self.plan, self.site.network)
         told = Telemetry(known.sent_epoch, 0, (), stores=stores)
         after = stores_after(host, known.stores, told, senders, self._instant.elapsed_us)
         before, now = ({name: one.intake for name, one in of.items()} for of in (known.stores, after))
