@@ -30,7 +30,7 @@ def lacks(moment: Moment, known: Reservation) -> str:
     first_epoch = state.desired.first_epochs.get(known.reservation_id, state.desired.next_epoch)
     if state.installed.hosts_epoch < first_epoch:
         return "the plan with it is not in force yet"
-    absent = _absent(state, (known.a_end, known.z_end))
+    absent = _absent(moment, (known.a_end, known.z_end))
     return absent[0] if absent else ""
 
 
@@ -67,7 +67,7 @@ def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...]
         (
             *found,
             *_unable(site, state, path),
-            *_absent(state, (site.network.machine(known.a_end), site.network.machine(known.z_end))),
+            *_absent(moment, (known.a_end, known.z_end)),
         )
     )
 
@@ -86,7 +86,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _not_used(moment, crossed(site.network, path, down))
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
-        found += _absent(state, (flow.machine, site.network.machine(flow.target)))
+        found += _absent(moment, (flow.host, flow.target))
     waiting = waiting_flows(site, state, [known])
     if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us, waiting)):
         slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
@@ -161,10 +161,10 @@ def _unable(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
     return (*(f"{name}: is not connected" for name in gone), *silent, *in_the_way(site.network, path, others))
 
 
-def _absent(state: SiteState, ends: tuple[str, ...]) -> tuple[str, ...]:
-    """Return which hosts among some ends have no agent now."""
-    hosts = state.reported.hosts
-    return tuple(f"{end}: its agent is not connected" for end in ends if end in hosts and not hosts[end].connected)
+def _absent(moment: Moment, ends: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which hosts among some ends, which may be interfaces of theirs, have no agent now."""
+    hosts, machines = moment.state.reported.hosts, map(moment.site.network.machine, ends)
+    return tuple(f"{one}: its agent is not connected" for one in machines if one in hosts and not hosts[one].connected)
 
 
 def _each_once(found: Iterable[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from controller.state.moment import Moment
 from controller.state.reported import PlaceAlarm
 from controller.state.value import flows, must_replan
 from controller.tests.fakes import LS1, FakeSite, image, ready_site
-from mininet_tests.testing.networks import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2, two_lanes
 from topology.protocol import FlowClass
 
 HOSTS = ["base20", "base21", "base22", "base23", "arch"]
@@ -45,11 +45,11 @@ class AtEachLook(Moment):
         return not must_replan(self.site, self.state, self.now)
 
 
-def held(site, number, host, rate_bps, seconds):
+def held(site, number, host, rate_bps, seconds, target="arch"):
     """Reserve from now on."""
 
     def asked(now_us):
-        return Request(host, "arch", FlowClass.URGENT, rate_bps, now_us, now_us + seconds * S)
+        return Request(host, target, FlowClass.URGENT, rate_bps, now_us, now_us + seconds * S)
 
     answer = site.use_cases.hold(asked, lambda now_us: Created(f"r{number}", now_us))
     answer.saved.result()
@@ -173,3 +173,19 @@ def test_whatever_changes_is_looked_at_by_the_next_tick(site, looks, happens):
         site.announce(image())
     site.use_cases.tick()
     assert looks
+
+
+@pytest.mark.parametrize(("sender", "target"), [("base20", "arch"), ("base20.eth1", "arch"), ("arch", "base20.eth1")])
+def test_a_reservation_is_not_carried_when_the_agent_of_an_interface_of_its_ends_is_gone(sender, target):
+    site = ready_site(network=two_lanes())
+    held(site, 0, sender, 10**8, 600, target)
+    for _ in range(2):
+        site.converge()
+        site.use_cases.tick()
+    assert site.reservation("r0").state is ReservationState.ACTIVE
+    site.reports.host_down("base20")
+    site.use_cases.tick()
+    assert site.reservation("r0").state is ReservationState.PROVISIONING
+    assert "base20: its agent is not connected" in [
+        event.fields.get("why") for event in site.state.events.since(0).events
+    ]
