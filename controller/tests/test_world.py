@@ -180,6 +180,18 @@ def test_a_death_that_was_prepared_before_a_switch_fell_silent_leaves_what_that_
     world.settles()
 
 
+def test_after_a_flap_of_the_last_circuit_of_a_city_the_plan_is_of_what_there_is_now():
+    world = World(RING)
+    world.wants((flow(FlowClass.BACKGROUND, "albu10", "losa10", RING),), {})
+    world.line("albuquerque-los-alamos", is_live=False)
+    world.clock_looks()
+    world.line("livermore-albuquerque", is_live=False)
+    world.line("livermore-albuquerque", is_live=True)
+    world.clock_looks()
+    assert world.value.desired.plan.entries
+    world.settles()
+
+
 @pytest.mark.parametrize("network", [GIGABIT, RING], ids=["line", "ring"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None, phases=[Phase.generate])

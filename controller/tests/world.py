@@ -161,6 +161,8 @@ class World(Ground):
         """The clock's thread sees what has changed by itself, and prepares for deaths."""
         with self.state.changed:
             self.state.replan()
+        if not self.value.installed.faults:
+            self._check_plan_is_of_now()
         prepare(self.state)
 
     # The layers below, as the convergence knows them.
@@ -347,15 +349,20 @@ class World(Ground):
                 while self.hosts[name].outbox:
                     self.heard(name)
             self.passes(LEASE_US // 10)
-        value, desired = self.value, self.value.desired.plan
-        demand = demand_now(self.site, value.wished, value.reported, self.clock.instant())
-        assert desired == desired_plan(self.site, value.installed, desired.epoch, demand), "it is worked out otherwise"
+        self._check_plan_is_of_now()
+        desired = self.value.desired.plan
         self._check_ways(desired)
         assert self.value.installed.meters == desired
         assert self.is_as_planned(desired)
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
         assert not self.value.installed.faults
+
+    def _check_plan_is_of_now(self) -> None:
+        """Fail if the desired plan is not the one that is worked out of what there is now."""
+        value, desired = self.value, self.value.desired.plan
+        demand = demand_now(self.site, value.wished, value.reported, self.clock.instant())
+        assert desired == desired_plan(self.site, value.installed, desired.epoch, demand), "it is worked out otherwise"
 
     @property
     def down(self) -> frozenset[str]:
