@@ -6,7 +6,7 @@ Unix microseconds, intervals half-open, rates integer bit/s on the wire, so book
 equal bookings are two bookings.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.plan.keys import Resource, StorePlace
@@ -164,6 +164,15 @@ class Calendar:
             if at_us is not None:
                 found.append(Shortage(resource, asked_bps, free.value(at_us), at_us))
         return min(found, key=lambda s: (s.at_us, s.free_bps / s.asked_bps), default=None)
+
+    def has_room(self, bookings: Sequence[Booking]) -> bool:
+        """Return whether bookings fit all at once, each beside those before it."""
+        left = self.free_of({resource for booking in bookings for resource, _ in booking.need.shares_ppm})
+        for number, booking in enumerate(bookings):
+            if left.shortage(booking) is not None:
+                return False
+            left.book(str(number), booking)
+        return True
 
     def most_bps(self, need: Need, start_us: int, end_us: int) -> int:
         """Return the highest constant rate that fits over ``[start_us, end_us)``; 0 if none does."""

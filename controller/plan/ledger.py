@@ -199,10 +199,13 @@ class Ledger:
         return stand
 
     def _is_in_the_way(self, known: Announcement, from_us: int = 0) -> bool:
-        """Return whether an announcement has no room beside other promises, or cannot be told from one of them."""
-        booked = (booking for _, booking in known.bookings() if not known.pool and booking.end_us > from_us)
-        to_come = (replace(booking, start_us=max(from_us, booking.start_us)) for booking in booked)
-        return any(map(self.calendar.shortage, to_come)) or self._admission.confused(known) is not None
+        """Return whether an announcement has no room beside other promises, or cannot be told from one of them.
+
+        What its store has for it is the same by every way.
+        """
+        booked = () if known.pool else (booking for _, booking in replace(known, store=None).bookings())
+        to_come = [replace(one, start_us=max(from_us, one.start_us)) for one in booked if one.end_us > from_us]
+        return not self.calendar.has_room(to_come) or self._admission.confused(known) is not None
 
     def _promising(self, now_us: int) -> Promising:
         admission, closed = self._admission, self.closed(now_us)

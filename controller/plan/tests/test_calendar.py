@@ -84,6 +84,14 @@ def test_a_shortage_is_the_first_instant_that_lacks_it_and_there_is_none_if_it_f
     assert all(answer.free_bps * other <= has * answer.asked_bps for has, other in short.values())
 
 
+@given(st.lists(bookings, max_size=6), changes, st.lists(bookings, max_size=4))
+def test_there_is_room_for_bookings_if_each_fits_beside_those_before_it(held, capacity_changes, asked):
+    made = calendar(held, capacity_changes)
+    fits = all(lacking(held + asked[:k], capacity_changes, booking) is None for k, booking in enumerate(asked))
+    assert made.has_room(asked) == fits
+    assert made == calendar(held, capacity_changes)
+
+
 @given(st.lists(bookings, max_size=12), changes, interval)
 def test_the_peak_is_the_largest_total_over_every_instant(held, capacity_changes, window):
     made = calendar(held, capacity_changes)

@@ -6,14 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.failover import without
 from controller.plan.flows import standing_by
 from controller.plan.lanes import FreeLane, arriving, free_together, lane_parts, split, together
-from controller.plan.ledger import Ledger
+from controller.plan.ledger import Created, Ledger
+from controller.plan.lifecycle import LifecycleEvent
+from controller.plan.overbooked import overbooked
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.reservations import Constraints
 from controller.plan.resources import need, of_circuit
 from controller.plan.volume import Volume, earliest_finish, lowest_constant_rate
 from mininet_tests.testing.networks import FILES, loaded, two_lanes_of
@@ -217,6 +221,22 @@ def test_a_lane_whose_circuit_is_down_is_not_promised():
     ledger.down = frozenset({"south"})
     known = promise(ledger)
     assert (known.lanes, [flow.host for flow in known.flows]) == ((), ["base20"])
+
+
+def test_lanes_are_booked_by_the_circuit_that_is_left_only_where_all_of_them_have_room_at_once():
+    ledger, at_us = Ledger(NETWORK, DEFAULT_POLICY), 10 * US
+    by_south = Constraints(include=("south",))
+    ledger.hold(
+        Request("base21", "arch", FlowClass.URGENT, 200_000_000, NOW, NOW + 3_600 * US, by_south), Created("third", NOW)
+    )
+    ledger.happened("third", LifecycleEvent.COMMIT, NOW)
+    ledger.tick(NOW)
+    lanes = promise(ledger, size_bytes=10**10, deadline_us=262 * US, name="lanes")
+    assert [bps // 10**6 for bps in lanes.floors_bps(at_us)] == [252, 72], "each has room beside 200 of 469"
+    ledger.down = frozenset({"north"})
+    beside = ledger.announce(wish(1, 10**8, 300 * US, "beside"), ("base20",), "arch", at_us)
+    assert isinstance(beside, Refused)
+    assert (ledger.announcements, [*overbooked(ledger, at_us)]) == ({"lanes": lanes}, [])
 
 
 @pytest.mark.parametrize(("dies", "stays"), [("north", "south"), ("south", "north")])
