@@ -344,10 +344,15 @@ class Ledger:
             self._enter(still)
 
     def _enter(self, announcement: Announcement) -> None:
-        """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
+        """Book an announcement.
+
+        One that draws on a reservation which has no room for it any more, or is of another class, keeps no promise.
+        """
+        drawn_on = self.reservations.get(announcement.pool)
+        is_of_class = drawn_on is not None and drawn_on.flow_class is announcement.flows[0].flow_class
+        still_draws = is_of_class and self.calendar.has_resource(Pool(announcement.pool))
         for name, booking in announcement.bookings():
-            pool = Pool(announcement.pool)
-            if announcement.pool and (not self.calendar.has_resource(pool) or self.calendar.shortage(booking)):
+            if announcement.pool and (not still_draws or self.calendar.shortage(booking)):
                 self._cancel(announcement)
                 before, announcement = announcement, replace(announcement, rates=(), pool="")
                 self._unsaved_announcements.put(announcement.announcement_id, before, announcement)

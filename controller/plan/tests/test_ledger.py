@@ -187,6 +187,20 @@ def test_a_reservation_given_back_leaves_what_drew_on_it_without_a_promise_but_i
     assert ledger.calendar == Ledger(ledger.network, DEFAULT_POLICY).calendar
 
 
+def test_what_draws_on_a_reservation_keeps_no_promise_when_that_is_of_another_class(ledger):
+    running(ledger)
+    drawn = ledger.announce(wish("drawn", size_bytes=10**10), ("base20",), "arch", NOW)
+    assert drawn.pool == "night"
+    ledger.change("night", asked(flow_class=FlowClass.BACKGROUND, start_us=NOW), NOW)
+    assert (ledger.announcements["drawn"].pool, ledger.announcements["drawn"].rates) == ("", ())
+    ledger.announce(wish("other", size_bytes=10**10), ("base21",), "arch", NOW)
+    floors = {flow.host: flow.floor_bps for flow in ledger.demand((), NOW + S, lambda _: None).flows}
+    assert floors == {"base20": 0, "base21": BOOKABLE - 600_000_000}
+    again = KeptLedger(ledger.network, DEFAULT_POLICY)
+    again.restore(ledger.reservations.values(), [drawn], NOW)  # a controller of before has saved both so
+    assert (again.announcements["drawn"].pool, again.announcements["drawn"].rates) == ("", ())
+
+
 def test_the_demand_reserves_for_a_class_what_is_promised_now_and_no_earlier(ledger):
     running(ledger)
     reserved = ledger.demand((), NOW, lambda _: None).reserved_bps
