@@ -50,12 +50,12 @@ class NotAllowed(HeadwayError):
 
 
 class Taken(HeadwayError):
-    """A request with the ``id`` or ``Idempotency-Key`` of another one: ``field`` says which, ``name`` that name."""
+    """An announcement with the ``id`` or ``Idempotency-Key`` of ``another``: ``field`` says which, ``name`` that."""
 
-    def __init__(self, field: str, name: str) -> None:
+    def __init__(self, field: str, name: str, another: str = "another announcement") -> None:
         self.field = field
         self.name = name
-        super().__init__(f'{field}: "{name}" was used for another announcement; for this one take another')
+        super().__init__(f'{field}: "{name}" was used for {another}; for this announcement take another')
 
 
 class Outdated(HeadwayError):

@@ -16,7 +16,7 @@ from controller.asker import present_asker
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.database import ChangeQuery, Database, DatabaseFailed, RefusedWish
 from controller.database.changed import before_change
-from controller.errors import NotAllowed, NotKnown, Outdated
+from controller.errors import NotAllowed, NotKnown, Outdated, Taken
 from controller.events import Value
 from controller.maintaining import Maintaining
 from controller.ownership import check_own, owner_of
@@ -245,7 +245,7 @@ class UseCases:
         """Admit bytes that are coming, or refuse them. Asked again by the same name or key, it is the same promise.
 
         Raises:
-            Taken: the name, or the key, is that of an announcement of something else.
+            Taken: the name is a reservation's, or it or the key is that of an announcement of something else.
             NotAllowed: a class that is not announced, no bytes, or to be stored where nobody knows what that takes.
             NotKnown: a host that is not in the network.
         """
@@ -255,6 +255,8 @@ class UseCases:
             known = state.wished.ledger.ended.repeated(asked.announcement_id, asked.key, asked.fingerprint)
             if known is not None:
                 return Saved(known, self._save(known).saved, is_repeated=True)
+            if asked.announcement_id in state.wished.ledger.reservations:
+                raise Taken("id", asked.announcement_id, "a reservation")
             check_announcement(state.site, asked)
             wish = wish_of(state.site, state.value, asked, present_asker())
             more = More(wish.owner, 0, now_us, now_us + (asked.deadline_us or 0), asked.size_bytes)

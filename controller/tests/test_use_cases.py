@@ -8,7 +8,7 @@ import pytest
 from controller.checks import AnnouncementRequest
 from controller.database import Database, DatabaseFailed
 from controller.database.terms import TERM_STEP
-from controller.errors import NotAllowed, Outdated
+from controller.errors import NotAllowed, Outdated, Taken
 from controller.plan.admission import Refused, Request
 from controller.plan.clock import Instant
 from controller.plan.ledger import Created
@@ -225,6 +225,16 @@ def test_a_pair_of_hosts_may_have_two_classes_at_a_time(site):
     held(site.use_cases, a_end="base20", z_end="arch", rate_bps=1)
     second = held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
     assert isinstance(second, Reservation)
+
+
+def test_an_announcement_may_not_have_the_name_of_a_reservation(site):
+    held(site.use_cases, a_end="base20", z_end="arch", rate_bps=300_000_000, start_us=START_US)
+    for _ in range(2):  # held, and in the plan
+        with pytest.raises(Taken, match='id: "r" was used for a reservation'):
+            site.use_cases.announce(image("r", flow_class=FlowClass.BACKGROUND))
+        site.use_cases.commit("r")
+        site.converge()
+    assert site.reservation("r").state is ReservationState.ACTIVE
 
 
 def test_a_start_that_passed_while_an_offer_was_read_is_now(site):
