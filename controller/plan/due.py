@@ -18,11 +18,12 @@ class Due:
         return len(self._heap)
 
     def add(self, at_us: int, name: str) -> None:
-        """Note that something is to be looked at."""
+        """Note that something is to be looked at; a name that was dropped is named again."""
+        self._dropped.discard(name)
         heapq.heappush(self._heap, (at_us, name))
 
     def drop(self, name: str) -> None:
-        """Never name it again."""
+        """Never name it again, unless it is added again."""
         self._dropped.add(name)
         if len(self._dropped) > max(_FEW, len(self._heap) // 8):  # so that each costs the same, however many there are
             self._heap = [entry for entry in self._heap if entry[1] not in self._dropped]

@@ -237,6 +237,15 @@ def test_an_announcement_may_not_have_the_name_of_a_reservation(site):
     assert site.reservation("r").state is ReservationState.ACTIVE
 
 
+def test_an_announcement_by_the_name_of_a_reservation_that_has_ended_lapses_like_others(site):
+    held(site.use_cases)
+    site.use_cases.release("r").saved.result()
+    promised = site.announce(image("r"))
+    site.clock.now_us = promised.lapses_us
+    site.use_cases.tick()
+    assert site.use_cases.announcements() == ()
+
+
 def test_a_start_that_passed_while_an_offer_was_read_is_now(site):
     known = held(site.use_cases, start_us=START_US - 3 * S)
     assert known.start_us == START_US
