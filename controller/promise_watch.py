@@ -92,7 +92,10 @@ class PromiseWatch:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""
         state, ledger, now_us = self._state, self._state.wished.ledger, self._state.now_us()
         looked_at = state.wished.restored, state.wished.maintenance
-        if (state.site.schedules or state.wished.maintenance) and self._looked_at != looked_at:
+        if self._looked_at is None:  # what was told of before this start may have room now
+            known = ledger.reservations.items()
+            self._unkeepable = frozenset(name for name, one in known if one.reason.startswith(CANNOT_BE_KEPT))
+        if self._looked_at != looked_at:
             self._looked_at = looked_at
             for one in unkeepable(ledger, now_us):
                 ledger.note(one.reservation_id, one.reason, now_us)

@@ -123,6 +123,10 @@ class Calendar:
             found_us = max(booked, default=found_us)
         return found_us
 
+    def scarce(self, from_us: int) -> frozenset[Resource]:
+        """Return the resources of which more is booked than there is, now or later."""
+        return frozenset(r for r, free in self._free.items() if free.least(from_us, MAX_TIME_US) < 0)
+
     def book(self, name: str, booking: Booking) -> None:
         """Enter a booking; whether it fits is for :meth:`shortage` to say first.
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from controller.plan.admission import Granted, Offer, OfferKind, Refused, Request
 from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.calendar import Booking, Shortage
+from controller.plan.keys import Resource
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
 from controller.plan.overbooked import paths_left
@@ -46,7 +47,14 @@ class Unkeepable:
 def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:
     """Return the reservations that do not fit into the calendar any more: the newest, as older ones go first."""
     left_out: dict[str, tuple[Booking, Shortage]] = {}
-    kept = (known for known in ledger.reservations.values() if known.state not in ENDED and known.end_us > now_us)
+    scarce = ledger.calendar.scarce(now_us)  # who needs none of these has room, however many others there are
+    if not scarce:
+        return ()
+    kept = (
+        known
+        for known in ledger.reservations.values()
+        if known.state not in ENDED and known.end_us > now_us and not scarce.isdisjoint(_needed(ledger, known))
+    )
     for known in sorted(kept, key=lambda r: -r.sequence):
         shortage = _shortage(ledger, known, now_us)
         if shortage is not None:
@@ -78,6 +86,11 @@ def _shortage(ledger: Ledger, known: Reservation, now_us: int) -> Shortage | Non
     with _without(ledger, known):
         found = (ledger.calendar.shortage(part) for part in _parts(ledger, known, max(now_us, known.start_us)))
         return next((one for one in found if one is not None), None)
+
+
+def _needed(ledger: Ledger, known: Reservation) -> Iterator[Resource]:
+    """Yield what a reservation is booked of."""
+    return (resource for resource, _ in need(ledger.network, known.paths, known.flow_class).shares_ppm)
 
 
 def _parts(ledger: Ledger, known: Reservation, from_us: int) -> Iterator[Booking]:

@@ -64,6 +64,32 @@ def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_a
     assert len(told(site, "reservation.unkeepable")) == 1
 
 
+def test_what_cannot_be_kept_can_be_after_a_start_without_what_was_in_its_way(tmp_path):
+    database = f"sqlite:///{tmp_path}/headway.db"
+    for periods in ((), (MAINTENANCE,), ()):
+        site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": periods} if periods else {})
+        if not site.use_cases.reservations():
+            reserved(site, "hit", MAINTENANCE.start_us, MAINTENANCE.end_us)
+        assert site.use_cases.reservation("hit").reason.startswith("cannot be kept") == bool(periods)
+        site.keeper.step()
+        site.database.close()
+    assert told(site, "reservation.keepable") == [{"reservation": "hit"}]
+
+
+def test_a_start_with_a_slower_circuit_is_told_to_whom_it_hits_at_once(tmp_path):
+    database = f"sqlite:///{tmp_path}/headway.db"
+    before = site_of(chile_illinois(), database=database)
+    reserved(before, "fits", START_US + HOUR_US, START_US + 2 * HOUR_US, 400_000_000)
+    reserved(before, "hit", START_US + 2 * HOUR_US, START_US + 3 * HOUR_US)
+    before.database.close()
+    site = site_of(chile_illinois(500_000_000), database=database)
+    (event,) = told(site, "reservation.unkeepable")
+    assert (event["reservation"], "has 469.4 Mbit/s from" in event["why"]) == ("hit", True)
+    assert site.use_cases.reservation("hit").reason.startswith("cannot be kept")
+    site.keeper.step()
+    assert len(told(site, "reservation.unkeepable")) == 1
+
+
 def test_the_newest_of_two_is_the_one_that_cannot_be_kept_and_can_be_when_the_other_goes(tmp_path):
     database = f"sqlite:///{tmp_path}/headway.db"
     half = Period(MAINTENANCE.start_us, MAINTENANCE.end_us, 500_000_000)

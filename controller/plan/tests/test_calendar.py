@@ -92,6 +92,17 @@ def test_there_is_room_for_bookings_if_each_fits_beside_those_before_it(held, ca
     assert made == calendar(held, capacity_changes)
 
 
+@given(st.lists(bookings, max_size=6), changes, st.integers(0, SPAN - 1))
+def test_scarce_is_what_lacks_something_at_an_instant_that_is_to_come(held, capacity_changes, since):
+    lacks = {
+        resource
+        for resource in RESOURCES
+        for at in range(since, SPAN)
+        if capacity(capacity_changes, resource, at) < used(held, resource, at)
+    }
+    assert calendar(held, capacity_changes).scarce(since) == lacks
+
+
 @given(st.lists(bookings, max_size=12), changes, interval)
 def test_the_peak_is_the_largest_total_over_every_instant(held, capacity_changes, window):
     made = calendar(held, capacity_changes)
