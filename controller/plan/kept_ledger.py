@@ -12,7 +12,7 @@ from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED, IN_PLAN, ReservationState
 from controller.plan.paths import satisfies
 from controller.plan.policy import Policy
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import Reservation, due_event
 from controller.plan.unsaved import with_saved
 from topology.network import Network
 from topology.present_paths import present_paths
@@ -176,8 +176,9 @@ class KeptLedger(Ledger):
 
     def _needs_nothing(self, name: str, now_us: int) -> bool:
         """Return whether nothing need be done by the time of its name: who leads has done it, or will not."""
-        known = self.announcements.get(name)
-        return name not in self.reservations and (known is None or known.lapses_us > now_us)
+        announced, reserved = self.announcements.get(name), self.reservations.get(name)
+        lapses = announced is not None and announced.lapses_us <= now_us
+        return not lapses and (reserved is None or due_event(reserved, now_us) is None)
 
     def _has(self, *paths: tuple[str, ...]) -> bool:
         return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))

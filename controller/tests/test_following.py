@@ -230,6 +230,9 @@ def test_the_collector_does_not_look_while_all_is_read(tmp_path):
 def test_times_that_are_over_are_not_kept_while_nobody_acts_on_them(tmp_path):
     played = Played(tmp_path / "pair.db", 0)
     site, follows = played.site, played.follows
+    a_year = Request("la-serena", "champaign", FlowClass.URGENT, 10**6, START_US, START_US + 365 * 86_400 * S)
+    site.use_cases.hold(lambda _: a_year, lambda now_us: Created("a year", now_us)).saved.result(30)
+    site.use_cases.commit("a year").saved.result(30)
     for number in range(50):
         site.use_cases.announce(image(NAMES[number % len(NAMES)], size_bytes=10**6, senders=HOSTS[:1])).saved.result(30)
         follows.saves.follow()
