@@ -38,6 +38,7 @@ def agent(context: typer.Context, config: Config = None) -> None:
 
 @app.command()
 def check(
+    context: typer.Context,
     rate: Rate,
     rtt: Annotated[str, typer.Option(envvar="HEADWAY_RTT", help="Round trip of the longest path, e.g. 180ms.")] = "",
     to: Annotated[str | None, typer.Option(help="Address of the other end; the default route if absent.")] = None,
@@ -63,12 +64,14 @@ def check(
         from apps.cli import agent_store
 
         raise typer.Exit(agent_store.check_store(store, rate, most, as_json=as_json))
+    config = options.nearest(context, "config")
     survey, wanted = agent_setup.surveyed(rate, rtt, to, mtu, connections, config)
     raise typer.Exit(agent_tables.show_check(survey, wanted, as_json=as_json, sysctl=sysctl))
 
 
 @app.command()
 def status(
+    context: typer.Context,
     config: Config = None,
     run_dir: RunDir = None,
     namespace: Annotated[str | None, typer.Option(help="Id of another network namespace whose agent to ask.")] = None,
@@ -82,6 +85,7 @@ def status(
     """
     from apps.cli import agent_setup, agent_tables
 
+    config = options.nearest(context, "config")
     folder = run_dir or (agent_setup.settings_in(config).run_dir if config else RUN_DIR)
     raise typer.Exit(agent_tables.show_status(agent_setup.asker(folder, namespace), watch=watch, as_json=as_json))
 

@@ -27,11 +27,12 @@ def leader(context: typer.Context, url: options.Url = options.DEFAULT_URL, as_js
 
 
 @app.command()
-def move(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+def move(context: typer.Context, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
     """Let a controller that stands by lead; the one that is asked must be the leader, and begins anew.
 
     Example: headway leader move --url https://ctl-a.example.org:8080
     """
+    url, as_json = options.nearest(context, "url"), options.nearest(context, "as_json")
     with base.client_of(url) as controller:
         said = controller.move_leader()
     typer.echo(json.dumps(said) if as_json else f"{said['leader']} lets {' or '.join(said['standbys'])} lead")

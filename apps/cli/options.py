@@ -1,7 +1,7 @@
 """Options that several commands have."""
 
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Annotated, Any, Literal
 
 import typer
@@ -18,6 +18,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
 Key = Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")]
 Class = Literal["urgent", "predictable", "background"]
+
+
+def nearest(context: typer.Context, name: str) -> Any:
+    """Return the value of an option that a group of commands has too: as typed behind the command, else before it."""
+    levels = [context] if context.parent is None else [context, context.parent]
+    typed = [level.params[name] for level in levels if _is_typed(level.get_parameter_source(name))]
+    return typed[0] if typed else context.params[name]
+
+
+def _is_typed(source: Enum | None) -> bool:
+    """Return whether a value is from the command line, neither from the environment nor the usual one."""
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def connections_asked(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:

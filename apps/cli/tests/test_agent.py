@@ -137,6 +137,8 @@ def test_the_sysctl_file_comes_alone_and_by_the_environment_too():
         (("check", "--rate", "10Gbps", "--rtt", "180ms", "--mtu", "60"), "MTU 60 B"),
         (("units", "--rate", "fast", "--rtt", "180ms"), '--rate: "fast" is not a rate'),
         ((), "say --config FILE"),
+        (("--config", "/none.yaml", "status"), "/none.yaml"),
+        (("--config", "/none.yaml", "check", "--rate", "10Gbps", "--rtt", "180ms"), "/none.yaml"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_code_2(arguments, words):
