@@ -41,6 +41,8 @@ def maintenance(
     if cancel is not None or circuit is None:
         if cancel is not None and circuit is not None:
             base.stop("name a circuit, or --cancel ID", base.EXIT_USAGE)
+        times = {"--start": start, "--for": duration, "--until": until}
+        _need_none_of({**times, "--description": description or None, "--dry-run": only_look, "--force": force})
         with base.client_of(url) as controller:
             found = controller.list_maintenance() if cancel is None else [controller.cancel_maintenance(cancel)]
         _show(found, where, as_json=as_json, none="no maintenance is planned")
@@ -76,6 +78,13 @@ def maintenance(
     for other in planned["beside"]:
         said = f"{other['start']} to {other['end']}, {other['description'] or other['id']}"
         typer.echo(f"beside another: {said}; nothing goes by {other['circuit']} until both are over")
+
+
+def _need_none_of(planning: dict[str, str | bool | None]) -> None:
+    """End with 2 if something is said that plans a circuit's maintenance, where no circuit is named."""
+    for option, value in planning.items():
+        if value not in {None, False}:
+            base.stop(f"{option} goes with a circuit: say which one is worked on", base.EXIT_USAGE)
 
 
 def _show(rows: "list[MaintenanceOut]", where: tzinfo, *, as_json: bool = False, none: str = "") -> None:

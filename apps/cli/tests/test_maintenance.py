@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from headway import Client, NoAnswer
 
 NIGHT = (
@@ -57,6 +59,20 @@ def test_one_that_shares_some_time_with_another_is_planned_and_the_other_is_name
 def test_what_makes_no_sense_is_a_usage_error(cli):
     assert "say how long" in cli.run(*WORK[:4], exit_code=2)[1]
     assert "name a circuit, or --cancel" in cli.run("maintenance", "x", "--cancel", "y", exit_code=2)[1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(("--start", "22:00"), ("--for", "2h"), ("--until", "23:00"), ("--description", "splicing")),
+        *(("--dry-run",), ("--force",), ("--start", "22:00", "--for", "2h", "--force")),
+    ],
+)
+def test_what_goes_with_a_circuit_alone_is_a_usage_error_without_one_and_nothing_is_done(cli, said):
+    one = cli.json(*WORK)["maintenance"]
+    assert f"{said[0]} goes with a circuit" in cli.run("maintenance", *said, exit_code=2)[1]
+    assert f"{said[0]} goes with a circuit" in cli.run("maintenance", "--cancel", one["id"], *said, exit_code=2)[1]
+    assert cli.json("maintenance") == [one]
 
 
 def losing(monkeypatch, method, times):
