@@ -71,7 +71,7 @@ def changing(known: "ReservationOut", body: dict[str, Any], offer: "OfferOut", w
     if offer["class"] != known["class"]:
         arguments += ["--class", offer["class"]]
     arguments += ["--any-path", *_path(body["constraints"])] if "constraints" in body else []
-    return arguments + (["--description", body["description"]] if "description" in body else [])
+    return arguments + _owner(body) + (["--description", body["description"]] if "description" in body else [])
 
 
 def announcing(body: dict[str, Any], offer: "OfferOut", url: str, where: tzinfo) -> list[str] | str:
@@ -89,7 +89,7 @@ def announcing(body: dict[str, Any], offer: "OfferOut", url: str, where: tzinfo)
     arguments += ["--connects", body["connects"]] if "connects" in body else []
     arguments += ["--session", shown.written_duration(round(body["session_s"] * 1e6))] if "session_s" in body else []
     arguments += ["--tail", body["tail"]] if "tail" in body else []
-    arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + url_arguments(url)
+    arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + _owner(body) + url_arguments(url)
     if offer["kind"] == "earliest-start":
         return f"announce it then, at {shown.short(offer['start'], where)}: {typed(arguments)}"
     return arguments

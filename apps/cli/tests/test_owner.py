@@ -8,6 +8,7 @@ import structlog
 from typer.testing import CliRunner
 
 from apps.cli import client, token
+from apps.cli.tests.asked import offered
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
@@ -76,3 +77,18 @@ def test_announcements_are_a_group_s_too(run):
     assert "image" in run("announcements", "--owner", "lsst")
     assert "owner       group:lsst" in run("announcements", "image")
     assert "no announcements" in run("announcements", "--owner", "token:ana")
+
+
+def test_what_is_offered_instead_of_a_group_s_announcement_is_the_group_s_too(run):
+    size = ("announce", "--from", "base20", "--to", "arch", "--bytes", "10GB", "--deadline", "1s", "--owner", "lsst")
+    taken = offered(run(*size, exit_code=3))["1"]
+    assert taken[taken.index("--owner") + 1] == "group:lsst"
+    assert json.loads(run(*taken, "--json", exit_code=4).splitlines()[0])["owner"] == "group:lsst"
+
+
+def test_what_is_offered_instead_of_a_change_is_handed_over_too(run):
+    run(*NIGHT[:-1], "850Mbps")
+    own = json.loads(run(*NIGHT, "--json"))["id"]
+    taken = offered(run("change", own, "--rate", "95Mbps", "--owner", "lsst", exit_code=3))["1"]
+    assert taken[taken.index("--owner") + 1] == "group:lsst"
+    assert json.loads(run(*taken, "--json"))["owner"] == "group:lsst"
