@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 _HASH_DIGITS = 64
 _WORDS = {"a_end": "from", "z_end": "to", "flow_class": "class", "selector": "connections", "description": "words"}
+_DURATIONS = {"max_rtt_us", "deadline_us", "session_us"}  # every other value in microseconds is an instant
 _DAY_US = 86_400_000_000
 
 
@@ -104,6 +105,8 @@ def _value(name: str, value: Any, where: tzinfo) -> str:
     """Return a value as people read it; empty if there is none."""
     if value is None or value is False or value in ("", []) or (value == 0 and name.endswith("_port")):
         return ""
+    if name in _DURATIONS:
+        return shown.written_duration(value) if value else ""
     if name.endswith("_us"):
         return shown.short(units.shown_time(value), where)
     if name.endswith("_bps"):

@@ -78,6 +78,18 @@ def test_a_time_without_a_date_is_the_last_one(cli):
     assert len(cli.json("history", "--since", "00:00")) == 1
 
 
+def test_how_long_something_may_take_is_shown_as_a_duration_and_no_date(cli):
+    made = cli.json("reserve", *ENDS, "--start", "22:00", "--for", "1h", "--rate", "2Mbps", "--max-rtt", "200ms")
+    assert "constraints max rtt 200ms;" in cli.run("history", made["id"])[0]
+    image = ("announce", "--from", "base20", "--to", "arch", "--bytes", "900GB", "--deadline", "2s", "--id", "image")
+    cli.run(*image, exit_code=3)
+    said, _ = cli.run("history", "image")
+    assert "deadline 2s;" in said
+    assert "session" not in said
+    cli.run(*image, "--session", "1500ms", exit_code=3)
+    assert "session 1500ms;" in cli.run("history", "image")[0]
+
+
 def test_what_nothing_is_remembered_of_is_an_error(cli):
     assert "nothing is remembered of" in cli.run("history", "none", exit_code=1)[1]
     assert "--noted goes with --verify" in cli.run("history", "--noted", "1:ab", exit_code=2)[1]
