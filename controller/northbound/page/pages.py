@@ -22,10 +22,10 @@ from controller.northbound.page.screen import STALE_S, Screen
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
 from controller.northbound.rest.answers import answer, problem
+from controller.plan.admission import RESERVABLE
 from controller.security.connections import Places, counted_as
 from controller.security.tokens import Principal, Role
 from topology import __version__
-from topology.protocol import FlowClass
 
 # Scripts, styles and pictures are files of ours; nothing is loaded from elsewhere, and nobody else's page frames ours.
 CSP = "default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -85,7 +85,7 @@ class Pages:
         network = self._behind.network
         pieces = {name: piece.text for name, piece in self._screen.pieces().items()}
         ends = [*dict.fromkeys((*network.sites, *(host.name for host in network.hosts)))]
-        return self._page(request, "screen.html", pieces=pieces, ends=ends, classes=list(FlowClass), stale_s=STALE_S)
+        return self._page(request, "screen.html", pieces=pieces, ends=ends, classes=RESERVABLE, stale_s=STALE_S)
 
     async def live(self, request: Request) -> Response:
         """Tell a page what changes."""

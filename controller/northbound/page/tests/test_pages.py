@@ -70,6 +70,15 @@ def test_every_page_loads_only_from_us_and_runs_no_script_of_its_own(site, clien
         assert not re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=", answer.text)
 
 
+def test_no_class_that_the_form_offers_is_refused_as_one_that_is_not_reserved(client):
+    (choices,) = re.findall(r'<select name="class">(.*?)</select>', client.get("/").text)
+    classes = re.findall(r"<option[^>]*>([^<]+)</option>", choices)
+    assert len(classes) > 1
+    for one in classes:
+        answer = client.post(MANY, json=NIGHT | {"class": one, "rate": "1 Mbit/s"})
+        assert answer.status_code in {201, 409}, answer.text  # of some there is no share
+
+
 def test_what_people_write_cannot_become_markup(site, client):
     name = client.post(MANY, json=NIGHT | {"description": BAD}).json()["id"]
     site.announce(image("<b>image</b>"))
