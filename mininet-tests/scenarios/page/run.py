@@ -51,7 +51,7 @@ class ScreenVisit:
 
     def reserving(self) -> Steps:
         """Return the steps in which something is reserved, in order."""
-        return (self.reserved, self.offer, self.changed)
+        return (self.reserved, self.offer, self.changed, self.committed)
 
     def looking(self) -> Steps:
         """Return those that come last."""
@@ -118,6 +118,26 @@ class ScreenVisit:
         self.aims["a change is made, and a refused one leads to an offer"] = equal(known["rate_bps"], 50_000_000)
         self.aims["a change for a script is said"] = equal("curl -X PATCH" in window.text("#answer"), True)
 
+    def committed(self) -> None:
+        """Commit on its own page what is held, change it there at once, and release it."""
+        window = self._window
+        window.open("/")
+        for name, text in self._an_hour("3 Mbit/s").items():
+            window.write(f"#reserve input[name={name}]", text)
+        window.click("#reserve button")
+        window.shows("held: 3 Mbit/s", "#answer")
+        window.click("#answer a")
+        window.click("[data-act=commit]")
+        window.shows("Done: committed", "#answer")
+        window.write("#change input[name=description]", "committed here")
+        window.click("#change button")
+        window.shows("Changed: 3 Mbit/s", "#answer")
+        window.click("[data-act=release]")
+        window.confirm()
+        window.shows("Done: released", "#answer")
+        ended = "Done: released" in window.text("#answer")
+        self.aims["what was committed on its page is changed and released there"] = equal(ended, True)
+
     def released(self) -> None:
         """Release it again on its own page, after a confirmation."""
         window = self._window
@@ -133,12 +153,7 @@ class ScreenVisit:
         """Reserve without a mouse: every field and both buttons are reached by Tab."""
         window = self._window
         window.open("/")
-        start = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=30)
-        for name, text in (
-            ("rate", "2 Mbit/s"),
-            ("start", f"{start:%Y-%m-%dT%H:%M:%SZ}"),
-            ("end", f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"),
-        ):
+        for name, text in self._an_hour("2 Mbit/s").items():
             window.tab_to(f"#reserve input[name={name}]")
             window.keys(text)  # what is there is selected, and written over
         window.tab_to("#reserve button")
@@ -148,6 +163,15 @@ class ScreenVisit:
         window.keys("\ue006")
         window.shows("committed: ", "#answer")
         self.aims["somebody reserves by keyboard alone"] = equal("committed: " in window.text("#answer"), True)
+
+    def _an_hour(self, rate: str) -> dict[str, str]:
+        """Return what is written into the form to have a rate for an hour, tomorrow."""
+        start = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=30)
+        return {
+            "rate": rate,
+            "start": f"{start:%Y-%m-%dT%H:%M:%SZ}",
+            "end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}",
+        }
 
     def accessible(self) -> None:
         """Look at the screen in both sizes and themes, and have axe-core look; reach the first link by keyboard."""

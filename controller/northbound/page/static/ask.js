@@ -39,6 +39,11 @@ export async function ask(method, path, body, version) {
   return { ok: answer.ok, status: answer.status, said };
 }
 
+// Whatever is asked next of the thing that a page is about goes by this version of it.
+export function seen(version) {
+  for (const one of document.querySelectorAll("[data-version]")) one.dataset.version = version;
+}
+
 // What a page shows of a thing, as it is after a change.
 export async function showAnew(selector) {
   const answer = await fetch(location.pathname);

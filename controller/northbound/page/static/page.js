@@ -3,7 +3,7 @@ import "./circuit.js";
 import "./follow.js";
 import "./live.js";
 import "./reserve.js";
-import { $, ask, made, showAnew } from "./ask.js";
+import { $, ask, made, seen, showAnew } from "./ask.js";
 
 document.addEventListener("click", async ({ target }) => {
   const button = target.closest?.("[data-act]");
@@ -13,6 +13,7 @@ document.addEventListener("click", async ({ target }) => {
   if (gives && !confirm(`${act === "release" ? "Release" : "Take back"} ${what}? ${means}`)) return;
   const got = await ask(gives ? "DELETE" : "POST", path, undefined, act === "release" && Number(version) ? version : undefined);
   if (!got?.ok) return;
+  if (got.said.version) seen(got.said.version);
   $("#answer").prepend(made("p", `Done: ${act === "take-back" ? "it is taken back" : got.said.state ?? "released"}.`));
   if (act === "take-back") showAnew("#planned");
 });

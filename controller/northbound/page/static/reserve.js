@@ -1,5 +1,5 @@
 // Reserve and change: the calendar is the form, and what is refused comes with offers.
-import { $, MBIT, ask, made } from "./ask.js";
+import { $, MBIT, ask, made, seen } from "./ask.js";
 
 function wanted(form) {
   return Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
@@ -52,8 +52,7 @@ async function change(form, body) {
     return;
   }
   const { rate_bps: bps, start, end, version: now } = got.said;
-  form.dataset.version = now;
-  for (const button of document.querySelectorAll("[data-act]")) button.dataset.version = now;
+  seen(now);
   for (const field of form.elements) if (field.name) field.defaultValue = field.value;
   $("#answer").prepend(made("p", `Changed: ${bps / MBIT} Mbit/s, ${start} to ${end}.`));
 }
