@@ -107,10 +107,16 @@ class ScreenVisit:
         window = self._window
         window.open(self._visit.latest())
         window.write("input[name=rate]", "20 Gbit/s")
+        window.write("input[name=description]", "night 2")
         window.click("#change button")
         window.shows("409: ", "#answer")
         window.click("button.offer")
         window.shows("Changed: ", "#answer")
+        known = self._site.asks("GET", f"/v1{self._visit.latest()}").json()
+        self.aims["whoever takes an offer changes the words too"] = equal(known["description"], "night 2")
+        fields = [window.one(f"#change input[name={name}]") for name in ("rate", "start", "end", "description")]
+        form = [f"{known['rate_bps'] / 1e6:g} Mbit/s", *(known[name] for name in ("start", "end", "description"))]
+        self.aims["its page has what it is now"] = equal([field.get_attribute("value") for field in fields], form)
         window.write("input[name=rate]", "50 Mbit/s")
         window.click("#change button")
         window.shows("Changed: 50 Mbit/s", "#answer")

@@ -48,12 +48,14 @@ async function change(form, body) {
   if (got === null) return;
   if (!got.ok) {
     const hasStart = "start" in form.elements; // it may not be moved once it has begun
-    showOffers(got.said, ({ start, ...offered }) => change(form, hasStart ? { start, ...offered } : offered));
+    const { rate: _rate, ...rest } = body;
+    showOffers(got.said, ({ start, ...offered }) => change(form, { ...rest, ...(hasStart && { start }), ...offered }));
     return;
   }
-  const { rate_bps: bps, start, end, version: now } = got.said;
+  const { rate_bps: bps, start, end, description, version: now } = got.said;
   seen(now);
-  for (const field of form.elements) if (field.name) field.defaultValue = field.value;
+  const is = { rate: `${bps / MBIT} Mbit/s`, start, end, description: description ?? "" };
+  for (const field of form.elements) if (field.name) field.value = field.defaultValue = is[field.name];
   $("#answer").prepend(made("p", `Changed: ${bps / MBIT} Mbit/s, ${start} to ${end}.`));
 }
 
