@@ -144,7 +144,8 @@ class PromiseOperations(Transport):
     ) -> AvailabilityOut:
         """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved.
 
-        What is free over time comes in pages; all else is about the whole time that is asked about.
+        What is free over time comes in pages. All else is about the time from a page's own start, so that of the
+        first page is about the whole.
         """
         answer: AvailabilityOut = self.call(
             Asked(

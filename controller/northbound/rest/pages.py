@@ -42,15 +42,17 @@ def sequence_after(cursor: str) -> int:
     raise NotAllowed("cursor", "is not the `next` of a page")
 
 
-def linked(request: Request, at: str | None, parameter: str = "cursor") -> dict[str, str]:
+def linked(request: Request, at: str | None, parameter: str = "cursor", **same: str) -> dict[str, str]:
     """Return the header that says where the next page is; none on the last.
 
     Args:
         request: for this one.
         at: where the next one begins; None on the last.
         parameter: of the query that says so.
+        same: parameters of the query that each page has as the first one answered them.
     """
     if at is None:
         return {}
-    query = [(name, value) for name, value in request.query_params.multi_items() if name != parameter]
-    return {"Link": f'<{request.url.path}?{urlencode([*query, (parameter, at)])}>; rel="next"'}
+    anew = {**same, parameter: at}
+    query = [(name, value) for name, value in request.query_params.multi_items() if name not in anew]
+    return {"Link": f'<{request.url.path}?{urlencode([*query, *anew.items()])}>; rel="next"'}

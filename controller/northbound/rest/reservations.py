@@ -156,12 +156,13 @@ class Reservations:
     def availability(self, request: Request, query: Annotated[AvailabilityQuery, Query()]) -> Response:
         """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved.
 
-        What is free over time comes in pages; all else is about the whole time that is asked about.
+        What is free over time comes in pages. All else is about the time from a page's own start, so that of the first
+        page is about the whole.
         """
         question = query.question(self._now_us(), self._network.framing_between([query.a_end], query.z_end))
         answers = self._use_cases.availability(question)
         said = render_promises.availability(question, query.size_bytes, answers, self._network)
-        return answer(said, headers=linked(request, said["next"], "start"))
+        return answer(said, headers=linked(request, said["next"], "start", end=said["end"]))
 
     def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
         headers = {"ETag": etag(value.version), **(headers or {})}

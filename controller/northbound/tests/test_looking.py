@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from controller.northbound.tests.site import MANY, NIGHT, api_of
+from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
 from controller.tests.fakes import START_US, FakeSite
 from mininet_tests.testing.networks import asc_ring
 from topology.units import shown_time
@@ -139,6 +139,20 @@ def test_what_is_free_comes_in_pages_that_are_linked(client, held):
     )
     assert rates == whole.json()["paths"][0]["rates"]
     assert len(rates) == 3
+
+
+def test_the_pages_of_what_is_free_end_where_the_first_does(client):
+    for start_h in (20, 30, 50, 70):
+        start = shown_time(START_US + start_h * HOUR_US)
+        client.post(MANY, json=NIGHT | {"start": start, "duration_s": 3600}).raise_for_status()
+    query = {"from": "la-serena", "to": "champaign", "limit": 1}
+    path, said = "/v1/availability", []
+    while path:
+        answer = client.get(path, params=query)
+        said.append(answer.json())
+        path, query = answer.links.get("next", {}).get("url"), None
+    assert {page["end"] for page in said} == {shown_time(START_US + 24 * HOUR_US)}
+    assert len(said) == 3
 
 
 def test_a_start_that_is_past_counts_as_now(client):
