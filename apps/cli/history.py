@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, database, options, shown
+from apps.cli import base, database, options, shown, times
 from apps.cli.printed import new_table, show
 from topology import units
 
@@ -20,7 +20,6 @@ app = typer.Typer()
 _HASH_DIGITS = 64
 _WORDS = {"a_end": "from", "z_end": "to", "flow_class": "class", "selector": "connections", "description": "words"}
 _DURATIONS = {"max_rtt_us", "deadline_us", "session_us"}  # every other value in microseconds is an instant
-_DAY_US = 86_400_000_000
 
 
 @app.command()
@@ -56,8 +55,8 @@ def history(
     if noted is not None:
         base.stop("--noted goes with --verify", base.EXIT_USAGE)
     where = base.zone_option(zone)
-    yesterday = units.shown_time(time.time_ns() // 1000 - _DAY_US)  # a time without a date is the last one
-    since = base.instant(since, where, "--since", yesterday)
+    yesterday_us = times.day_before_us(time.time_ns() // 1000, where)  # a time without a date is the last one
+    since = base.instant(since, where, "--since", units.shown_time(yesterday_us))
     with base.client_of(url) as controller:
         found = list(controller.all_changes(id_=name, who=who, since=since))
     if name is not None and not found:

@@ -129,6 +129,11 @@ def local_instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None
     return us(_once(wanted))
 
 
+def day_before_us(now_us: int, where: tzinfo) -> int:
+    """Return when a zone's clocks showed the same the day before; the next such time after it is the last one."""
+    return us((shown.at(now_us, where) - timedelta(days=1)).replace(fold=1))
+
+
 def _with_offset_us(text: str) -> int:
     try:
         return units.instant_us(text)

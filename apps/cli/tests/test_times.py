@@ -19,6 +19,12 @@ def at(text, where=SANTIAGO, now="2026-11-21T12:00:00-03:00"):
     return shown_time(times.local_instant_us(text, where, instant_us(now)))
 
 
+def last(text, now):
+    """A time that somebody writes in Berlin who means the last one, as RFC 3339."""
+    now_us = instant_us(now)
+    return shown_time(times.local_instant_us(text, BERLIN, now_us, times.day_before_us(now_us, BERLIN)))
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -88,6 +94,28 @@ def test_the_minutes_beside_a_change_of_the_clocks_are_good(written, meant):
 
 def test_the_next_time_is_found_over_a_change_of_the_clocks():
     assert at("22:00", BERLIN, "2026-10-24T20:30:00Z") == "2026-10-25T21:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("written", "now", "meant"),
+    [
+        ("11:00", "2026-10-25T10:30:00+01:00", "2026-10-24T09:00:00Z"),
+        ("10:00", "2026-10-25T10:30:00+01:00", "2026-10-25T09:00:00Z"),
+        ("10:00", "2026-03-29T10:30:00+02:00", "2026-03-29T08:00:00Z"),
+        ("11:00", "2026-03-29T10:30:00+02:00", "2026-03-28T10:00:00Z"),
+        ("10:30", "2026-11-21T10:30:00+01:00", "2026-11-21T09:30:00Z"),
+        ("02:15", "2026-10-26T02:30:00+01:00", "2026-10-26T01:15:00Z"),
+        ("02:15", "2026-03-30T02:30:00+02:00", "2026-03-30T00:15:00Z"),
+    ],
+)
+def test_the_last_time_is_found_over_a_change_of_the_clocks(written, now, meant):
+    assert last(written, now) == meant
+
+
+@pytest.mark.parametrize("now", ["2026-10-26T02:30:00+01:00", "2026-03-30T02:30:00+02:00"])
+def test_a_last_time_that_came_twice_or_never_is_refused(now):
+    with pytest.raises(ValueError, match=r"02:45 (comes twice|does not come)"):
+        last("02:45", now)
 
 
 def test_midnight_that_does_not_come_in_chile_is_refused():
