@@ -100,7 +100,7 @@ def announce(
 
 @app.command()
 def release(
-    name: Annotated[str, typer.Argument(help="The announcement's name.", autocompletion=completion.announcements)],
+    name: Annotated[str, typer.Argument(help="The announcement's name.", autocompletion=completion.live_announcements)],
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
 ) -> None:

@@ -10,11 +10,12 @@ from apps.cli.place import DEFAULT_URL, local
 
 if TYPE_CHECKING:
     from headway.client import Client
-    from headway.promises import ReservationState
+    from headway.promises import AnnouncementOut, AnnouncementState, ReservationState
 
 TIMEOUT_S = 0.5  # more than a controller needs, less than a person notices
+MOST = 1000  # that a page has
 LIVING: "tuple[ReservationState, ...]" = ("held", "committed", "provisioning", "active")
-
+PROMISED: "tuple[AnnouncementState, ...]" = ("promised", "under-way", "late")
 
 Answer = TypeVar("Answer")
 
@@ -33,7 +34,7 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
 
 def reservations(incomplete: str) -> list[tuple[str, str]]:
     """Return the ids of the reservations that have not ended, with what they are."""
-    page = _asked(lambda controller: controller.list_reservations(limit=1000, state=LIVING))
+    page = _asked(lambda controller: controller.list_reservations(limit=MOST, state=LIVING))
     found = page["reservations"] if page else []
     return [
         (r["id"], f"{r['state']}, {r['class']}, {r['from']} to {r['to']}, from {r['start']}")
@@ -42,11 +43,23 @@ def reservations(incomplete: str) -> list[tuple[str, str]]:
     ]
 
 
+def live_announcements(incomplete: str) -> list[str]:
+    """Return the names of what is announced and has not ended."""
+    return _names(_asked(_live), incomplete)
+
+
 def announcements(incomplete: str) -> list[str]:
-    """Return the names of what is announced."""
-    page = _asked(lambda controller: controller.list_announcements(limit=1000))
-    found = page["announcements"] if page else []
-    return list(dict.fromkeys(a["id"] for a in found if a["id"].startswith(incomplete)))
+    """Return the names of what is announced: first those that have not ended, of the others the earliest."""
+    found = _asked(lambda controller: [*_live(controller), *controller.list_announcements(limit=MOST)["announcements"]])
+    return _names(found, incomplete)
+
+
+def _live(controller: "Client") -> "list[AnnouncementOut]":
+    return controller.list_announcements(limit=MOST, state=PROMISED)["announcements"]
+
+
+def _names(found: "list[AnnouncementOut] | None", incomplete: str) -> list[str]:
+    return list(dict.fromkeys(one["id"] for one in found or () if one["id"].startswith(incomplete)))
 
 
 def end_names(incomplete: str) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from apps.cli.tests.asked import NIGHT, offered
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
+from controller.tests.fakes import image
 from headway import Client, ServerSentEvent
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import FlowClass
@@ -280,6 +281,18 @@ def test_the_tab_key_knows_reservations_ends_and_circuits(cli, monkeypatch):
     assert completion.path_parts("") == ["chile-illinois", "ls1", "ch1"]
     cli.run("cancel", one)
     assert completion.reservations("") == []
+
+
+def test_the_tab_key_knows_what_is_under_way_however_much_has_ended(cli, monkeypatch):
+    monkeypatch.setenv("HEADWAY_URL", cli.url)
+    monkeypatch.setattr(completion, "TIMEOUT_S", 30.0)
+    monkeypatch.setattr(completion, "MOST", 1)
+    cli.site.announce(image("earlier"))
+    cli.run("release", "earlier")
+    cli.site.announce(image("image"))
+    assert completion.live_announcements("") == ["image"]
+    assert completion.announcements("") == ["image", "earlier"]
+    assert completion.announcements("e") == ["earlier"]
 
 
 def test_the_tab_key_is_silent_without_a_controller(monkeypatch):
