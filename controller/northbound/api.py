@@ -188,7 +188,7 @@ async def _invalid(_: Request, error: RequestValidationError) -> Response:
     errors = [
         {"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"].removeprefix("Value error, ")} for e in found
     ]
-    text = "; ".join(f"{e['field'] or 'body'}: {e['detail']}" for e in errors)
+    text = "; ".join(f"{one['field'] or e['loc'][0]}: {one['detail']}" for one, e in zip(errors, found, strict=True))
     return problem(422, "not-valid", text, {"errors": errors})
 
 

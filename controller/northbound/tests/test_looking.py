@@ -181,6 +181,13 @@ def test_a_question_that_makes_no_sense(idle, change, status):
     assert idle.get("/v1/availability", params=query).status_code == status
 
 
+def test_what_is_wrong_with_a_whole_question_is_said_of_the_query_and_with_a_whole_body_of_the_body(idle):
+    query = {"from": "la-serena", "to": "champaign", "rate": "1 Gbit/s"}
+    said = idle.get("/v1/availability", params=query).json()["detail"]
+    assert said == "query: rate and duration_s go together"
+    assert idle.post(MANY, json=NIGHT | {"rate_bps": 1}).json()["detail"].startswith("body: need exactly one of")
+
+
 def test_on_a_ring_there_are_paths_to_choose_from_and_a_backup():
     client = TestClient(api_of(FakeSite(asc_ring(), standing=())))
     sites = client.get("/v1/topology").json()["sites"]
