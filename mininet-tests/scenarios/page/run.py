@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import resource
+import shlex
 import signal
 import sys
 import time
@@ -84,6 +85,9 @@ class ScreenVisit:
         window.click("#reserve button")
         window.shows("held: 100 Mbit/s", "#answer")
         self.aims["the same for a script is said"] = equal("curl -X POST" in window.text("#answer"), True)
+        words = shlex.split(window.text("#answer code"))
+        typed = json.loads(words[words.index("-d") + 1])["description"] if "-d" in words else None
+        self.aims["a script sends the words as they were typed"] = equal(typed, "a night's raw images")
         window.click("#commit")
         window.shows("committed: ", "#answer")
         said = 'svg.calendar a[aria-label*="a night\'s raw images"] .kept'

@@ -14,7 +14,7 @@ export function made(tag, text = "", attributes = {}) {
 function curl(method, path, body, version) {
   const parts = [`curl${method === "GET" ? "" : ` -X ${method}`} -H "Authorization: Bearer $TOKEN"`];
   if (version) parts.push(`-H 'If-Match: "${version}"'`);
-  if (body) parts.push(`-H "Content-Type: application/json" -d '${JSON.stringify(body)}'`);
+  if (body) parts.push(`-H "Content-Type: application/json" -d '${JSON.stringify(body).replaceAll("'", String.raw`'\''`)}'`);
   return [...parts, location.origin + path].join(" ");
 }
 
