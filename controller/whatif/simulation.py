@@ -198,6 +198,8 @@ class Simulation:
             self._traffic.sendings[one.flow] = one
         if known.reservation_id:
             self._foresee(known.promised_us, lambda: self._close(known, self.now_us))
+        if known.is_watched and known.begun_us <= self.supposed.from_us:  # one that is to come is looked at by its tick
+            known.note_carried(self.virtual.obstacles(known.reservation_id))
         self._stale = True
 
     # The workload.

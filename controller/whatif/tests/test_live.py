@@ -155,6 +155,16 @@ def test_what_breaks_anyway_is_not_said_to_be_the_deaths(site):
     assert found["breaks"] == []
 
 
+@pytest.mark.parametrize(("circuit", "breaks"), [("north", []), ("south", ["night"])])
+def test_a_reservation_that_is_not_carried_already_breaks_anyway_whichever_circuit_dies(site, circuit, breaks):
+    reserved(site, "big", 700_000_000)
+    reserved(site, "night", 250_000_000)
+    assert list(said_after_its_death(site, NORTH_PORT)) == ["big"]
+    found = forecast(site.reports.live_site(), circuit)
+    assert [one["id"] for one in found["anyway"]] == ["big"]
+    assert [one["id"] for one in found["breaks"]] == breaks
+
+
 def test_a_circuit_that_is_down_stays_so_and_that_is_said_and_so_is_an_agent_that_is_gone(site):
     for dpid in (1, 2):
         site.port_said(dpid, SOUTH_PORT, is_live=False)
