@@ -3,7 +3,7 @@
 import copy
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from controller.settings.flows import policy_of, standing_flows
 from controller.settings.network import network_said
 from controller.site import Site, flow_between
 from controller.whatif.awaited import Delays
+from controller.whatif.circuits import with_circuits
 from controller.whatif.movers import Mover
 from controller.whatif.response import ALGORITHMS
 from controller.whatif.sections import (
@@ -23,7 +24,6 @@ from controller.whatif.sections import (
     MaintenanceSection,
     ScenarioSections,
     StrangerSection,
-    SupposedCircuitSection,
 )
 from controller.whatif.supposed import (
     CircuitDeath,
@@ -33,10 +33,9 @@ from controller.whatif.supposed import (
     WhatIf,
     WorkItem,
 )
-from topology.network import Hop, Link, Network
+from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
-from topology.relinking import relinked
 
 MOST_VARIANTS = 200
 
@@ -163,7 +162,7 @@ def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf |
         problems.at("until").add("must come after from")
     if network is None or policy is None:
         return None
-    network = _changed(network, file.circuits, problems.at("circuits"))
+    network = with_circuits(network, file.circuits, problems.at("circuits"))
     flows = standing_flows(file.flows, network, problems.at("flows"))
     items = tuple(
         item
@@ -198,24 +197,6 @@ def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf |
         tuple(_strangers(file.others, network, problems.at("others"))),
         Delays(file.delays.word, file.delays.hosts, file.delays.meters, file.delays.queues),
     )
-
-
-def _changed(network: Network, sections: Mapping[str, SupposedCircuitSection], problems: Problems) -> Network:
-    """Return the network with other circuits than its file has."""
-    _check_names(sections, network, problems)
-
-    def link_of(hop: Hop, link: Link) -> Link:
-        """Its rate is that of the link into it, and of the one out of it; its delay is in the first."""
-        said = sections.get(link.circuit or hop.tail)
-        if said is None:
-            return link
-        rate_bps = link.rate_bps if said.rate is None else said.rate
-        if link.circuit is None:
-            return replace(link, rate_bps=rate_bps)
-        delay_us = link.delay_us if said.delay is None else said.delay
-        return replace(link, rate_bps=rate_bps, delay_us=delay_us, is_bound=link.is_bound and said.delay is None)
-
-    return relinked(network, network.framing, link_of) if sections else network
 
 
 def _item(section: ItemSection, file: ScenarioSections, network: Network, problems: Problems) -> WorkItem | None:
@@ -344,10 +325,3 @@ def _check_circuits(names: Iterator[str], network: Network, problems: Problems) 
     for number, name in enumerate(names):
         if name not in known:
             problems.at(number, "circuit").add(f'there is no circuit "{name}"; there are {", ".join(known)}')
-
-
-def _check_names(names: Mapping[str, object], network: Network, problems: Problems) -> None:
-    known = [circuit.name for circuit in network.circuits]
-    for name in names:
-        if name not in known:
-            problems.at(name).add(f"there is no such circuit; there are {', '.join(known)}")

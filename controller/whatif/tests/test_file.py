@@ -9,7 +9,8 @@ from controller.errors import ConfigError
 from controller.whatif.file import loaded_scenario, scenario_of
 from controller.whatif.movers import Mover
 from controller.whatif.supposed import DAY_US, CircuitDeath, Opening
-from mininet_tests.testing.networks import FILES, FOLDER
+from mininet_tests.testing.networks import FILES, FOLDER, described, one_site
+from topology.network_text import section_of
 from topology.units import instant_us
 
 BASE = {
@@ -92,6 +93,22 @@ def test_a_circuit_of_another_rate_has_it_from_end_to_end(rate):
     rates = {link.rate_bps for tail, head, link in network.links() if "south" in (tail, head)}
     assert rates == {int(rate.removesuffix(" Mbit/s")) * 10**6}
     assert network.link("ls1", "north").rate_bps == 10**9
+
+
+def test_nor_is_a_circuit_to_a_site_that_is_not_ours_held_back_by_what_is_behind_its_far_end():
+    said = section_of(one_site(1, "here", "there"))
+    rhine = said["circuits"]["rhine"]
+    said["circuits"]["second"] = rhine | {"a": {"switch": "ls1", "port": "wan2"}}
+    whole = described(said)
+    slow = said | {"circuits": {name: one | {"rate": "1 Gbit/s"} for name, one in said["circuits"].items()}}
+    faster = {name: {"rate": "10 Gbit/s"} for name in said["circuits"]}
+    found = read(network=slow, circuits=faster, workload=[ITEM | {"from": "h0", "to": "there"}])
+    assert rates_of(found.variants[0].supposed.site.network) == rates_of(whole) != rates_of(described(slow))
+
+
+def rates_of(network):
+    """The rate of each link."""
+    return {(tail, head): link.rate_bps for tail, head, link in network.links()}
 
 
 def test_what_is_left_to_nobody_is_run_once_however_many_runs_are_asked_for():
