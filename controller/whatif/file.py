@@ -274,6 +274,8 @@ def _is_known(target: str, stores: Iterable[str], network: Network) -> bool:
 
 
 def _check_announced(section: ItemSection, senders: tuple[str, ...], network: Network, problems: Problems) -> None:
+    if section.mover.lock_step and section.mover.streams < section.lanes:
+        problems.at("mover", "streams").add(f"need {section.lanes} or more in lock step: each lane has one of its own")
     try:
         if section.lanes > 1:
             check_lanes(network, senders, section.target)

@@ -4,7 +4,9 @@ Source of the lock step: Wertz et al., figures 6, 7 and 11. PFTP deals blocks to
 each round, until all are confirmed. Blocks of equal streams end together: the round trip that is lost is common to all.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 US = 1_000_000
 
@@ -33,6 +35,25 @@ class Mover:
     def pauses(self) -> bool:
         """Whether it ever sends less than it may."""
         return bool((self.lock_step and self.block_bytes) or self.checkpoint_bytes or self.per_file_us)
+
+    def dealt(self, sizes_bytes: Sequence[int]) -> tuple["Mover", ...]:
+        """Return what it is on each of several lanes, of which each moves its part of every file.
+
+        A connection is on one lane: the next one on that which has most to move for each of its own, and each lane has
+        one at least. A checkpoint is of all lanes together.
+
+        >>> [one.streams for one in Mover(6).dealt((200, 100))], [one.streams for one in Mover(3).dealt((1000, 1))]
+        ([4, 2], [2, 1])
+        """
+        streams = [1 for _ in sizes_bytes]
+        for _ in range(self.streams - len(streams)):
+            each_moves = [Fraction(size, count) for size, count in zip(sizes_bytes, streams, strict=True)]
+            streams[each_moves.index(max(each_moves))] += 1
+        whole = sum(sizes_bytes)
+        return tuple(
+            replace(self, streams=count, checkpoint_bytes=-(-self.checkpoint_bytes * size // whole))
+            for size, count in zip(sizes_bytes, streams, strict=True)
+        )
 
     def effective_bps(self, payload_bps: int, rtt_us: int, file_bytes: int) -> int:
         """Return what it moves in the long run, bit/s, where it may send ``payload_bps``; rounded down.

@@ -87,13 +87,20 @@ class Underway:
 
 
 def announced(item: WorkItem, number: int, promise: Announcement, now_us: int) -> Underway:
-    """Return a transfer that was announced now, none of whose senders sends yet."""
-    name = promise.announcement_id
+    """Return a transfer that was announced now, none of whose senders sends yet.
+
+    Lanes have a part of each file together; of several hosts each has files of its own.
+    """
+    name, sizes = promise.announcement_id, promise.sizes_bytes
+    if promise.lanes:
+        movers = item.mover.dealt(sizes)
+        files = [-(-item.file_bytes * size_bytes // sum(sizes)) for size_bytes in sizes]
+    else:
+        movers = (item.mover,) * len(sizes)
+        files = [min(item.file_bytes, size_bytes) for size_bytes in sizes]
     sendings = tuple(
-        Sending(
-            flow.name, flow.machine, flow.target, size_bytes * 8 * US, item.mover, item.file_bytes, name, path=flow.path
-        )
-        for flow, size_bytes in zip(promise.flows, promise.sizes_bytes, strict=True)
+        Sending(flow.name, flow.machine, flow.target, size_bytes * 8 * US, mover, file_bytes, name, path=flow.path)
+        for flow, size_bytes, mover, file_bytes in zip(promise.flows, sizes, movers, files, strict=True)
     )
     return Underway(item, number, name, now_us, promise.promised_us, sendings)
 

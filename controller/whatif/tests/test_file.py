@@ -134,6 +134,8 @@ def test_an_item_of_the_night_comes_in_each_night_and_not_by_day():
 
 
 ITEM = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "bytes": "1 GB"}
+IN_LOCK_STEP = {"streams": 2, "block": "16 MB", "lock_step": True}
+STRIPED = ITEM | {"from": "albu", "to": "live", "mover": IN_LOCK_STEP}
 STRANGER = {"name": "x", "from": "base20", "to": "arch", "bytes": "1 GB", "algorithm": "vegas", "loss": 1e-4}
 BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-12-01T00:00:00Z"}
 
@@ -163,6 +165,7 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ),
         ({"workload": [ITEM | {"lanes": 2}]}, "workload[0]: lanes: base20 has one interface"),
         ({"workload": [ITEM | {"lanes": 2, "bytes": None, "rate": "1 Mbit/s", "for": "1 h"}]}, "over one path"),
+        ({"network": "four-lanes.yaml", "workload": [STRIPED | {"lanes": 3}]}, "mover.streams: need 3 or more in lock"),
         ({"workload": [ITEM | {"connects": "receiver"}]}, "workload[0]: connects: is for lanes"),
         ({"workload": [ITEM | {"deadline_for": "stored"}]}, "deadline_for: nobody knows what arch stores"),
         ({"workload": [ITEM | {"session": "1 s", "bytes": None, "rate": "1 Mbit/s", "for": "1 h"}]}, "not of what is"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controller.plan.purchases import Period
 from controller.whatif import plans
+from controller.whatif.movers import Mover
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import (
     CircuitDeath,
@@ -16,7 +17,7 @@ from controller.whatif.supposed import (
     StoreBucket,
     WorkItem,
 )
-from controller.whatif.tests.supposing import T0, S, image, site, supposed
+from controller.whatif.tests.supposing import SLICE_BYTES, T0, S, image, site, supposed
 from mininet_tests.testing.networks import chile_illinois_2, described
 from topology.network import Hop
 from topology.network_text import section_of
@@ -60,6 +61,13 @@ def test_a_new_connection_costs_a_round_trip_or_two(opening, more_s):
     (warm,) = took_s(supposed(image()))
     (new,) = took_s(supposed(image(opening=opening)))
     assert new - warm == pytest.approx(more_s, abs=0.02)
+
+
+def test_each_of_several_hosts_has_files_of_its_own_which_cost_what_they_cost():
+    per_file = Mover(per_file_us=10 * S)
+    (one,) = took_s(supposed(image(file_bytes=SLICE_BYTES, mover=per_file)))
+    (of_two,) = took_s(supposed(image(file_bytes=SLICE_BYTES, mover=per_file, senders=("base20", "base21"))))
+    assert one > of_two - 0.1 > 10
 
 
 def test_a_hand_over_in_the_simulation_takes_as_long_as_in_the_lab():
