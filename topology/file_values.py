@@ -76,6 +76,17 @@ def address(found: object) -> Address:
     return found_address
 
 
+def only_address(found: object) -> Address:
+    """Return a host's address where it has no other.
+
+    Raises:
+        ValueError: it is not one address that a host can have, or nobody could send data there.
+    """
+    known = address(found)
+    _check_sendable((known,))
+    return known
+
+
 def host_addresses(found: object) -> tuple[Address | Prefix, ...]:
     """Return all that a host is reached by: addresses, and prefixes of a cluster that it stands for.
 
@@ -85,8 +96,7 @@ def host_addresses(found: object) -> tuple[Address | Prefix, ...]:
     if not isinstance(found, list) or not found:
         raise ValueError("must be a list, such as [192.0.2.10, 2001:db8::10]")
     whole = tuple(_prefix(each) if isinstance(each, str) and "/" in each else address(each) for each in found)
-    if all(prefix_of(each).is_link_local for each in whole):
-        raise ValueError(f"{whole[0]} is a link-local address: add one that data can be sent to")
+    _check_sendable(whole)
     return whole
 
 
@@ -113,6 +123,11 @@ def _prefix(found: object) -> Prefix:
         raise ValueError(f'"{text[:80]}" {cure}') from error
     _check_reachable(prefix, text)
     return prefix
+
+
+def _check_sendable(whole: tuple[Address | Prefix, ...]) -> None:
+    if all(prefix_of(each).is_link_local for each in whole):
+        raise ValueError(f"{whole[0]} is a link-local address: add one that data can be sent to")
 
 
 def _check_reachable(prefix: Prefix, text: str) -> None:

@@ -167,7 +167,7 @@ def _read_addresses(keys: FileKeys, problems: Problems) -> tuple[Address | Prefi
     nothing: tuple[Address | Prefix, ...] = ()
     several = keys.take("addresses", value.host_addresses, nothing)
     if several == nothing:
-        only = keys.need("address", value.address, "192.0.2.10")
+        only = keys.need("address", value.only_address, "192.0.2.10")
         return () if only is None else (only,)
     if keys.take("address", value.address) is not None:
         problems.at("address").add("stands beside `addresses`: write it there, first")

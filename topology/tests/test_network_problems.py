@@ -57,6 +57,13 @@ from topology.yaml_text import read
         ),
         (with_change(*HOSTS, "base20", "address", to="::1"), "hosts.base20.address: ::1 is not an address that others"),
         (with_change(*HOSTS, "base20", "address", to="::ffff:10.0.0.1"), "::ffff:10.0.0.1 is not an address that"),
+        *(
+            (
+                with_change(*HOSTS, "base20", "address", to=address),
+                f"base20.address: {address} is a link-local address: add",
+            )
+            for address in ("fe80::1", "169.254.1.1")
+        ),
         (
             with_change(*HOSTS, "base20", "address", to="10.0.0.0/8"),
             "hosts.base20.address: 10.0.0.0/8 is",
