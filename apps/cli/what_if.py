@@ -171,6 +171,8 @@ def _worked(file: "ScenarioFile", seed: int, keep: Path | None) -> "list[Variant
             return list(worked(file, seed, keep, tell))
     except OSError as error:
         base.stop(f"{keep}: {error.strerror}", base.EXIT_FAILED)
+    except UnicodeDecodeError:
+        base.stop(f"--keep: {keep} is not UTF-8 text, so no file of runs", base.EXIT_USAGE)
     except KeyboardInterrupt:
         base.stop(
             "stopped" + (f"; what was run is in {keep}, and goes on from there" if keep else ""), base.EXIT_FAILED

@@ -99,6 +99,7 @@ def worked(file: ScenarioFile, seed: int, kept: Path | None, tell: Told) -> Iter
 
     Raises:
         OSError: the file cannot be read or written.
+        UnicodeDecodeError: it is no text.
     """
     before = {} if kept is None else _before(kept)
     if kept is not None and before and not kept.read_text(encoding="utf-8").endswith("\n"):

@@ -9,13 +9,15 @@ from controller.settings.flows import ClassSection, FailoverSection, FlowSection
 from controller.settings.sections import Duration, Instant, Rate, Section
 from controller.whatif.awaited import Delays
 from controller.whatif.supposed import Opening
-from topology import units
+from topology import file_values, units
 from topology.protocol import FlowClass
 
 MOST_RUNS = 10_000
 _USUAL = Delays()
 _FILES = re.compile(r"\s*([0-9]+)\s*x\s*(.+)")
 _DAY = re.compile(r"\s*([01]?\d|2[0-3]):([0-5]\d)\s*-\s*([01]?\d|2[0-3]):([0-5]\d)\s*", re.ASCII)
+LineRate = Annotated[int, BeforeValidator(file_values.line_rate_bps)]
+LineDelay = Annotated[int, BeforeValidator(file_values.delay_us)]
 Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
 
 
@@ -23,7 +25,9 @@ def _files(text: object) -> tuple[int, int]:
     match = _FILES.fullmatch(str(text))
     if match is None or int(match[1]) < 1:
         raise ValueError(f'"{text}" is not a number of files, try "500 x 100 MB"')
-    return int(match[1]), units.size_bytes(match[2])
+    if not (each_bytes := units.size_bytes(match[2])):
+        raise ValueError(f'"{text}" have nothing in them, try "500 x 100 MB"')
+    return int(match[1]), each_bytes
 
 
 def _times_of_day(text: object) -> tuple[int, int]:
@@ -113,8 +117,8 @@ class FailsSection(Section):
 class SupposedCircuitSection(Section):
     """A circuit that is other than in the network's file."""
 
-    rate: Rate | None = Field(default=None, gt=0)
-    delay: Duration | None = Field(default=None, ge=0)
+    rate: LineRate | None = None
+    delay: LineDelay | None = None
     fails: FailsSection | None = None
 
 

@@ -131,6 +131,14 @@ def test_what_was_run_is_kept_and_not_run_again(said, tmp_path, monkeypatch):
     assert begun == [3, 4]
 
 
+def test_a_file_that_no_runs_can_be_in_is_left_as_it_is(said, tmp_path):
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(b"\x89PNG")
+    _, err, code = said("--keep", str(picture))
+    assert (code, err) == (2, f"headway: --keep: {picture} is not UTF-8 text, so no file of runs\n")
+    assert picture.read_bytes() == b"\x89PNG"
+
+
 def test_the_use_of_circuits_is_the_mean_of_all_runs(said):
     fails = {"fails": {"mtbf": "1m", "mttr": "10s"}}
 

@@ -9,7 +9,7 @@ from controller.errors import ConfigError
 from controller.whatif.file import loaded_scenario, scenario_of
 from controller.whatif.movers import Mover
 from controller.whatif.supposed import DAY_US, CircuitDeath, Opening
-from mininet_tests.testing.networks import FILES, FOLDER, described, one_site
+from mininet_tests.testing.networks import FILES, FOLDER, described, loaded, one_site
 from topology.network_text import section_of
 from topology.units import instant_us
 
@@ -111,6 +111,17 @@ def rates_of(network):
     return {(tail, head): link.rate_bps for tail, head, link in network.links()}
 
 
+def test_what_has_dots_in_its_name_can_be_varied():
+    network = section_of(loaded(FILES["chile-illinois-2"]))
+    network["circuits"]["n.1"] = network["circuits"].pop("north")
+    item = ITEM | {"name": "image.v2"}
+    vary = {"image.v2.bytes": ["1 GB", "2 GB"], "circuits.n.1.rate": ["250 Mbit/s"], "image.v2.mover.streams": [4]}
+    found = read(network=network, workload=[item], circuits={"south": {}}, vary=vary).variants
+    assert [variant.supposed.items[0].size_bytes for variant in found] == [10**9, 2 * 10**9]
+    assert [variant.supposed.items[0].mover.streams for variant in found] == [4, 4]
+    assert {c.name: c.rate_bps for c in found[0].supposed.site.network.circuits}["n.1"] == 250 * 10**6
+
+
 def test_what_is_left_to_nobody_is_run_once_however_many_runs_are_asked_for():
     assert read(runs=20).runs == 1
 
@@ -134,6 +145,8 @@ def test_an_item_of_the_night_comes_in_each_night_and_not_by_day():
 
 
 ITEM = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "bytes": "1 GB"}
+RESERVED = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "rate": "1 Mbit/s", "for": "1 h"}
+DEATH = {"at": "2026-12-01T01:00:00Z", "circuit": "north", "down_for": "1h"}
 IN_LOCK_STEP = {"streams": 2, "block": "16 MB", "lock_step": True}
 STRIPED = ITEM | {"from": "albu", "to": "live", "mover": IN_LOCK_STEP}
 STRANGER = {"name": "x", "from": "base20", "to": "arch", "bytes": "1 GB", "algorithm": "vegas", "loss": 1e-4}
@@ -154,11 +167,26 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ({"vary": {"imgae.bytes": ["1 GB"]}}, 'there is no section and no workload "imgae"; there are image'),
         ({"vary": {"image.bytes": ["1 Gb"]}}, 'with image.bytes 1 Gb: workload[0].bytes: "1 Gb" is not a size'),
         ({"vary": {"image.bytes": [f"{n} GB" for n in range(1, 300)]}}, "vary: 299 combinations are more than 200"),
+        (
+            {"vary": {"events.0.at": ["2026-12-01T01:00:00Z"]}, "events": [DEATH]},
+            "vary.events.0.at: cannot be varied: 0.at",
+        ),
+        ({"vary": {"network.mtu": [9000]}}, "vary.network.mtu: cannot be varied: mtu would be a key of what has none"),
+        ({"vary": {"image": [1]}}, "vary.image: is all of an item: say which of its keys, such as image.bytes"),
+        ({"workload": [ITEM | {"from": ["base20", "base20"]}]}, "workload[0].from: need at least one host, each once"),
+        ({"workload": [RESERVED | {"from": []}]}, "workload[0].from: need at least one host, each once"),
+        ({"workload": [RESERVED | {"for": "4000 d"}]}, "workload[0].for: lies more than ten years ahead"),
+        (
+            {"circuits": {"north": {"delay": "0 s"}}},
+            "circuits.north.delay: 0 s is out of bounds: it must be between 1 us and 10 s",
+        ),
+        ({"circuits": {"north": {"rate": "1 bit/s"}}}, "circuits.north.rate: 1 bit/s is out of bounds: it must be"),
         ({"others": [STRANGER]}, "others[0].algorithm: is not known; there are reno, cubic"),
         ({"maintenance": [BACKWARDS]}, "maintenance[0].until: must come after from"),
         ({"workload": [{k: v for k, v in ITEM.items() if k != "bytes"}]}, "need one of bytes, files and rate"),
         ({"workload": [ITEM | {"to": "base21"}]}, "are not joined by a circuit"),
         ({"workload": [ITEM | {"files": "100 MB"}]}, '"100 MB" is not a number of files, try "500 x 100 MB"'),
+        ({"workload": [ITEM | {"files": "3 x 0 MB"}]}, '"3 x 0 MB" have nothing in them, try "500 x 100 MB"'),
         (
             {"workload": [ITEM | {"every": "1 s", "between": "25:00-3"}]},
             'is not a part of the day (UTC), try "22:00-06:00"',
