@@ -96,12 +96,15 @@ def scenario_of(values: object, source: str, folder: Path, repeated: tuple[str, 
         if file is not None:
             _built(file, folder, problems)
         raise ConfigError(source, tuple(dict.fromkeys(problems.found)))
-    variants = list(varied(values, file.vary, problems.at("vary")))
-    found = []
-    for said, changed in variants:
+    read, found = [], []
+    for said, changed in varied(values, file.vary, problems.at("vary")):
         these = Problems(values=values)
-        one, _ = sections_of(changed, ScenarioSections, these.found)
+        read.append((said, sections_of(changed, ScenarioSections, these.found)[0], these))
+    widest = _widest([one for _, one, _ in read if one is not None])
+    for said, one, these in read:
         built = None if one is None or these.found else _built(one, folder, these)
+        if one is not None:
+            _check_within(one, widest, these)
         prefix = ", ".join(f"{place} {value}" for place, value in said.items())
         problems.found.extend(f"with {prefix}: {each}" if said else each for each in these.found)
         if one is not None and built is not None:
@@ -115,6 +118,34 @@ def scenario_of(values: object, source: str, folder: Path, repeated: tuple[str, 
 def _is_drawn(variants: list[Variant]) -> bool:
     """Return whether anything is left to chance."""
     return any(variant.supposed.random_deaths for variant in variants)
+
+
+def _widest(variants: list[ScenarioSections]) -> tuple[int, int]:
+    """Return when the first of them begins and the last one ends: what is in none of them is meant otherwise."""
+    return min((one.start for one in variants), default=0), max((one.end for one in variants), default=0)
+
+
+def _check_within(file: ScenarioSections, widest_us: tuple[int, int], problems: Problems) -> None:
+    """Refuse what would never happen; what comes again may begin before, and a death may reach over the beginning."""
+    from_us, until_us = widest_us
+    if until_us <= from_us:
+        return
+    for number, item in enumerate(file.workload):
+        if item.at is not None and not (item.at < until_us and (item.every or item.at >= from_us)):
+            problems.at("workload", number, "at").add("is not within from and until")
+    for number, event in enumerate(file.events):
+        if event.at >= until_us:
+            problems.at("events", number, "at").add("is not within from and until")
+        elif event.at + event.down_for <= from_us:
+            problems.at("events", number, "at").add("is over before from")
+
+
+def _deaths(file: ScenarioSections) -> Iterator[CircuitDeath]:
+    """Yield the deaths that are said, from the scenario's beginning on."""
+    for event in file.events:
+        at_us, end_us = max(event.at, file.start), event.at + event.down_for
+        if at_us < min(end_us, file.end):
+            yield CircuitDeath(event.circuit, at_us, end_us - at_us)
 
 
 def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf | None:
@@ -154,7 +185,7 @@ def _built(file: ScenarioSections, folder: Path, problems: Problems) -> WhatIf |
         file.start,
         file.end,
         items,
-        tuple(CircuitDeath(event.circuit, event.at, event.down_for) for event in file.events),
+        tuple(_deaths(file)),
         tuple(_random_deaths(file, network)),
         {host: StoreBucket(store.drains, store.holds) for host, store in sorted(file.stores.items())},
         tuple(_strangers(file.others, network, problems.at("others"))),

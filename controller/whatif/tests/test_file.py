@@ -8,6 +8,7 @@ import pytest
 from controller.errors import ConfigError
 from controller.whatif.file import loaded_scenario, scenario_of
 from controller.whatif.movers import Mover
+from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import DAY_US, CircuitDeath, Opening
 from mininet_tests.testing.networks import FILES, FOLDER, described, loaded, one_site
 from topology.network_text import section_of
@@ -147,6 +148,7 @@ def test_an_item_of_the_night_comes_in_each_night_and_not_by_day():
 ITEM = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "bytes": "1 GB"}
 RESERVED = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "rate": "1 Mbit/s", "for": "1 h"}
 DEATH = {"at": "2026-12-01T01:00:00Z", "circuit": "north", "down_for": "1h"}
+UNTIL = ["2026-12-02T00:00:00Z", "2026-12-03T00:00:00Z"]
 IN_LOCK_STEP = {"streams": 2, "block": "16 MB", "lock_step": True}
 STRIPED = ITEM | {"from": "albu", "to": "live", "mover": IN_LOCK_STEP}
 STRANGER = {"name": "x", "from": "base20", "to": "arch", "bytes": "1 GB", "algorithm": "vegas", "loss": 1e-4}
@@ -181,6 +183,14 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
             "circuits.north.delay: 0 s is out of bounds: it must be between 1 us and 10 s",
         ),
         ({"circuits": {"north": {"rate": "1 bit/s"}}}, "circuits.north.rate: 1 bit/s is out of bounds: it must be"),
+        ({"workload": [ITEM | {"at": "2026-11-30T23:59:00Z"}]}, "workload[0].at: is not within from and until"),
+        ({"workload": [ITEM | {"at": "2026-12-03T00:00:00Z"}]}, "workload[0].at: is not within from and until"),
+        (
+            {"workload": [ITEM | {"at": "2026-12-04T00:00:00Z", "every": "1 h"}], "vary": {"until": UNTIL}},
+            "with until 2026-12-03T00:00:00Z: workload[0].at: is not within from and until",
+        ),
+        ({"events": [DEATH | {"at": "2027-12-01T00:00:00Z"}]}, "events[0].at: is not within from and until"),
+        ({"events": [DEATH | {"at": "2026-11-30T23:00:00Z"}]}, "events[0].at: is over before from"),
         ({"others": [STRANGER]}, "others[0].algorithm: is not known; there are reno, cubic"),
         ({"maintenance": [BACKWARDS]}, "maintenance[0].until: must come after from"),
         ({"workload": [{k: v for k, v in ITEM.items() if k != "bytes"}]}, "need one of bytes, files and rate"),
@@ -202,6 +212,23 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
 )
 def test_what_is_wrong_is_said_with_its_place_and_its_cure(more, said):
     assert any(said in each for each in problems(**more)), problems(**more)
+
+
+def test_what_begins_before_the_scenario_and_goes_on_in_it_is_in_it_from_its_beginning():
+    often = ITEM | {"at": "2026-11-30T23:59:30Z", "every": "1 min"}
+    reaching = DEATH | {"at": "2026-11-30T23:30:00Z"}
+    (variant,) = read(workload=[often], events=[reaching]).variants
+    from_us = instant_us(BASE["from"])
+    assert variant.supposed.items[0].next_us(from_us) == from_us + 30_000_000
+    assert variant.supposed.deaths == (CircuitDeath("north", from_us, 1_800_000_000),)
+
+
+def test_where_the_end_is_varied_what_comes_in_some_variants_is_left_out_of_the_others():
+    late = {"at": "2026-12-02T12:00:00Z"}
+    short, long = read(workload=[ITEM | late], events=[DEATH | late], vary={"until": UNTIL}).variants
+    assert (short.supposed.deaths, len(long.supposed.deaths)) == ((), 1)
+    assert not Simulation(short.supposed).run().transfers
+    assert len(Simulation(long.supposed).run().transfers) == 1
 
 
 def test_a_host_has_one_store_and_an_agent_that_tells_of_it():
