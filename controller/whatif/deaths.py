@@ -33,6 +33,7 @@ class DeadCircuits:
     def __init__(self, dead: Iterable[str], until_us: int) -> None:
         self._under = dict.fromkeys(sorted(dead), 1)
         self._until_us = until_us
+        self._counted_us: dict[str, int] = {}  # by circuit, until when its deaths are counted
         self.deaths: dict[str, tuple[int, int]] = {}
 
     @property
@@ -41,10 +42,12 @@ class DeadCircuits:
         return frozenset(self._under)
 
     def dies(self, death: CircuitDeath) -> None:
-        """Take in a death."""
+        """Take in a death, which begins no earlier than those before it."""
         times, down_us = self.deaths.get(death.circuit, (0, 0))
-        end_us = min(death.at_us + death.down_for_us, self._until_us)
-        self.deaths[death.circuit] = (times + 1, down_us + end_us - death.at_us)
+        begin_us = max(death.at_us, self._counted_us.get(death.circuit, 0))
+        end_us = max(begin_us, min(death.at_us + death.down_for_us, self._until_us))
+        self.deaths[death.circuit] = (times + 1, down_us + end_us - begin_us)
+        self._counted_us[death.circuit] = end_us
         self._under[death.circuit] = self._under.get(death.circuit, 0) + 1
 
     def returns(self, circuit: str) -> bool:
