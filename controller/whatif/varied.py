@@ -10,6 +10,7 @@ from controller.whatif.sections import ScenarioSections, StoreHoldsSection, Supp
 from topology.problems import Problems
 
 MOST_VARIANTS = 200
+_OF_ALL = frozenset({"runs", "seed", "vary"})
 _BY_NAME: Mapping[str, type[Section]] = {"circuits": SupposedCircuitSection, "stores": StoreHoldsSection}
 
 
@@ -43,6 +44,9 @@ def _put(values: Any, place: str, value: object, problems: Problems) -> None:
         inside, steps, parts = items[".".join(steps[:named])], steps[named:], None
         if not steps:
             problems.add(f"is all of an item: say which of its keys, such as {place}.bytes")
+    elif steps[0] in _OF_ALL:
+        problems.add("is the same for all variants; with runs: 3 each of them is drawn from three seeds")
+        return
     elif steps[0] in _keys_of(ScenarioSections):
         inside, parts = values, None
     else:
