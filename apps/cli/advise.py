@@ -37,8 +37,11 @@ def advise(
 
     network, path = _path(file, sender, target)
     least_bps = min(bps for link in pairwise(path) if (bps := _circuit_bps(network, link)))
-    wire_bps = base.quantity(rate, units.rate_bps, "--rate") or least_bps
-    rtt_us, payload_bps = network.path_rtt_us(path), converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
+    asked_bps = base.quantity(rate, units.rate_bps, "--rate")
+    wire_bps, rtt_us = least_bps if asked_bps is None else asked_bps, network.path_rtt_us(path)
+    payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, network.framing_of(path))
+    if not payload_bps:
+        base.stop(f"--rate: {rate} carries no payload", base.EXIT_USAGE)
     widths, blocks = (WIDTHS, BLOCKS_BYTES) if mover is None else _asked(mover)
     rows = {}
     for width in widths:

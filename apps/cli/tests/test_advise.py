@@ -3,10 +3,12 @@
 import json
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from apps.cli.main import app
-from mininet_tests.testing.networks import FILES
+from mininet_tests.testing.networks import FILES, loaded
+from topology.network_text import section_of
 
 NETWORK = str(FILES["chile-illinois"])
 
@@ -35,6 +37,17 @@ def test_the_block_that_it_says_is_enough_is_enough():
     assert list(mover["share_percent"].values()) == [95]
 
 
+def test_two_hosts_without_ipv6_are_counted_without_its_header_whoever_else_has_it(tmp_path):
+    network = section_of(loaded(FILES["chile-illinois"]))
+    hosts = {name: host for site in network["sites"].values() for name, host in site["hosts"].items()}
+    for number, name in enumerate(("base21", "arch")):
+        hosts[name]["addresses"] = [hosts[name].pop("address"), f"2001:db8::{number + 1}"]
+    file = tmp_path / "network.yaml"
+    file.write_text(yaml.safe_dump(network))
+    found = [json.loads(said(str(file), "--from", name, "--to", "arch", "--json")[0]) for name in ("base20", "base21")]
+    assert [one["payload_bps"] for one in found] == [941_482_444, 928_478_543]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -43,6 +56,8 @@ def test_the_block_that_it_says_is_enough_is_enough():
         (("--from", "base20", "--to", "arch", "--mover", "fast"), 'try "4 x 16 MB"'),
         (("--from", "base20", "--to", "arch", "--mover", "4 x 16 Mb"), '"16 Mb" is not a size'),
         (("--from", "base20", "--to", "arch", "--rate", "1 GB/s"), "is not a rate"),
+        (("--from", "base20", "--to", "arch", "--rate", "1 bit/s"), "--rate: 1 bit/s carries no payload"),
+        (("--from", "base20", "--to", "arch", "--rate", "0 Gbit/s"), "--rate: 0 Gbit/s carries no payload"),
     ],
 )
 def test_a_mistake_is_said_in_words_and_ends_with_2(arguments, message):
