@@ -1,5 +1,6 @@
 """What the runs of a variant show together: a row for each item of the workload, and the promises that break. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -137,16 +138,17 @@ def _broken(seed: int, one: TransferOutcome) -> dict[str, Any]:
 def strangers_us(supposed: WhatIf) -> dict[str, tuple[int, int]]:
     """Return, by transfer that nobody holds, how long it takes: the least and the most, microseconds.
 
-    All of them together have what the plan leaves to the class of the unplanned, and share it evenly.
+    They have what the plan leaves to the class of the unplanned, of which those who cross a link share that evenly.
     """
     network = supposed.site.network
     cap_ppm = supposed.policy.classes[FlowClass.UNPLANNED].cap_ppm
+    paths = [network.path(one.sender, one.target) for one in supposed.strangers]
+    crossed = Counter(hop for path in paths for hop in hops(path))
     found = {}
-    for one in supposed.strangers:
-        path = network.path(one.sender, one.target)
-        circuit_bps = min(network.link(*hop).rate_bps for hop in hops(path))
-        free_bps = converted_bps(circuit_bps * cap_ppm // 10**6, Layer.WIRE, Layer.PAYLOAD, network.framing)
-        share_bps = max(1, free_bps // len(supposed.strangers))
-        way = Unheld(network.path_rtt_us(path), network.framing.mss_bytes, one.loss, one.streams)
+    for one, path in zip(supposed.strangers, paths, strict=True):
+        framing = network.framing_of(path)
+        wire_bps = min(network.link(*hop).rate_bps * cap_ppm // (10**6 * crossed[hop]) for hop in hops(path))
+        share_bps = max(1, converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, framing))
+        way = Unheld(network.path_rtt_us(path), framing.mss_bytes, one.loss, one.streams)
         found[one.name] = takes_us(one.algorithm, one.size_bytes, way, share_bps)
     return found

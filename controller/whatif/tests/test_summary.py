@@ -12,7 +12,9 @@ from controller.whatif.results import plain, run_of
 from controller.whatif.simulation import Simulation
 from controller.whatif.summary import MOST_BROKEN, broken, broken_count, strangers_us, summary_of
 from controller.whatif.supposed import Stranger
-from controller.whatif.tests.supposing import T0, S, image, supposed
+from controller.whatif.tests.supposing import T0, S, image, site, supposed
+from mininet_tests.testing.networks import chile_illinois, described
+from topology.network_text import section_of
 
 US = 1_000_000
 GBIT_BPS = 941_482_444
@@ -77,3 +79,27 @@ def test_who_is_not_held_has_what_the_plan_leaves_to_the_unplanned():
     stranger = Stranger("copy", "base20", "arch", 10**9, "bbr", 1, 1e-4)
     least_us, most_us = strangers_us(supposed(image(), strangers=(stranger,)))["copy"]
     assert 8_000 * S < least_us < most_us  # 0.1% of 1 Gbit/s
+
+
+def copies_us(*ends, network=None):
+    """How long a copy of each pair of hosts takes, at the least and the most."""
+    strangers = tuple(Stranger(f"{a}-{z}", a, z, 10**9, "bbr", 1, 1e-4) for a, z in ends)
+    return strangers_us(supposed(of=site(network, standing=()), strangers=strangers))
+
+
+def test_those_who_are_not_held_share_what_they_both_cross():
+    there, too, back = ("base20", "arch"), ("base22", "arch"), ("arch", "base23")
+    alone = copies_us(there)["base20-arch"]
+    assert copies_us(there, back)["base20-arch"] == alone  # the other direction
+    assert copies_us(there, too)["base20-arch"] == tuple(pytest.approx(2 * us, rel=0.001) for us in alone)
+
+
+def test_who_is_not_held_and_has_no_ipv6_sends_as_if_nobody_had():
+    said = section_of(chile_illinois())
+    hosts = {name: host for section in said["sites"].values() for name, host in section["hosts"].items()}
+    for number, name in enumerate(("base21", "arch")):
+        hosts[name]["addresses"] = [hosts[name].pop("address"), f"2001:db8::{number + 1}"]
+    both, ipv4 = ("base21", "arch"), ("base20", "arch")
+    with_ipv6, without = copies_us(both, network=described(said)), copies_us(ipv4, network=described(said))
+    assert without == copies_us(ipv4)
+    assert with_ipv6["base21-arch"] > without["base20-arch"]
