@@ -13,6 +13,8 @@ from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
 
+_ANNOUNCED = ("opening", "connects", "session", "deadline", "deadline_for")
+
 
 def item_of(section: ItemSection, file: ScenarioSections, network: Network, problems: Problems) -> WorkItem | None:
     """Return an item of the workload; None, and problems, if something does not fit together."""
@@ -79,8 +81,11 @@ def _check_reserved(section: ItemSection, senders: tuple[str, ...], problems: Pr
         problems.at("from").add("a reservation is from one host")
     if section.lanes > 1:
         problems.at("lanes").add("a reservation is over one path; what is announced may go over several")
-    if section.session or section.deadline_for == "stored":
-        problems.add("session and deadline_for are of what is announced, not of what is reserved")
+    for name in _ANNOUNCED:
+        if getattr(section, name) != ItemSection.model_fields[name].default:
+            problems.at(name).add("is of what is announced, not of what is reserved")
+    if section.mover.per_file:
+        problems.at("mover").add("per_file is of files, and what is reserved has none")
     try:
         check_times(0, section.lasts or 1, 0)
     except NotAllowed as error:

@@ -54,7 +54,7 @@ class SimulatedTraffic:
             one.goes_on(until_us - from_us)
         self.receivers.go_on(until_us - from_us)
         for known in self.transfers.values():
-            known.goes_on(from_us, until_us)
+            known.goes_on(from_us, until_us, self._network)
         self.use.add(self.uses_bps, from_us, until_us)
 
     def rate(self, held: Sequence[Entry], dead: frozenset[str], now_us: int) -> Mapping[Hop, int]:

@@ -52,12 +52,17 @@ class Underway:
         self.is_lacking = bool(obstacles)
         self.why = self.why or "; ".join(obstacles)
 
-    def goes_on(self, start_us: int, end_us: int) -> None:
+    def goes_on(self, start_us: int, end_us: int, network: Network) -> None:
         """Take in that nothing has changed for a time; until its start is in force nothing lacks."""
         if self.is_lacking:
             self.lacked_us += end_us - start_us
-        if self.floor_bps and self.sendings[0].rate_bps < self.floor_bps:
+        if self.floor_bps and self.sendings[0].rate_bps < self._least_bps(network):
             self.lacked_us += max(0, end_us - max(start_us, self.begun_us + HANDOVER_US))
+
+    def _least_bps(self, network: Network) -> int:
+        """Return what a reservation sends at least where it is carried: what its own mover makes of it on its way."""
+        (one,) = self.sendings
+        return one.mover.effective_bps(self.floor_bps, network.path_rtt_us(one.path), one.file_bytes)
 
     def note_down(self, network: Network, dead: Container[str]) -> None:
         """Note the dead circuits on its way, until the controller says more of them."""

@@ -179,6 +179,16 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ({"vary": {"vary.image.bytes": [["1 GB"]]}}, "vary.vary.image.bytes: is the same for all variants"),
         ({"vary": {"image": [1]}}, "vary.image: is all of an item: say which of its keys, such as image.bytes"),
         ({"workload": [ITEM | {"from": ["base20", "base20"]}]}, "workload[0].from: need at least one host, each once"),
+        (
+            {"workload": [RESERVED | {"deadline": "1 h"}]},
+            "workload[0].deadline: is of what is announced, not of what is",
+        ),
+        ({"workload": [RESERVED | {"opening": "sender"}]}, "workload[0].opening: is of what is announced, not of"),
+        ({"workload": [RESERVED | {"connects": "receiver"}]}, "workload[0].connects: is of what is announced, not of"),
+        (
+            {"workload": [RESERVED | {"mover": {"per_file": "1 s"}}]},
+            "workload[0].mover: per_file is of files, and what is",
+        ),
         ({"workload": [RESERVED | {"from": []}]}, "workload[0].from: need at least one host, each once"),
         ({"workload": [RESERVED | {"for": "4000 d"}]}, "workload[0].for: lies more than ten years ahead"),
         (

@@ -152,6 +152,22 @@ def test_flows_go_by_the_other_circuit_while_theirs_is_in_its_maintenance():
     assert one.done_us < T0 + 130 * S
 
 
+IN_LOCK_STEP = Mover(1, 16_000_000, lock_step=True)
+
+
+@pytest.mark.parametrize("mover", [IN_LOCK_STEP, Mover(checkpoint_bytes=10**7)])
+def test_a_reservation_that_its_own_mover_does_not_use_is_kept_also_on_a_longer_way(mover):
+    item = WorkItem(
+        "w", FlowClass.URGENT, ("base20",), "arch", 0, T0 + S, rate_bps=300_000_000, for_us=40 * S, mover=mover
+    )
+    death = CircuitDeath("north", T0 + 10 * S, 60 * S)
+    for deaths in ((), (death,)):
+        run = Simulation(supposed(item, of=site(chile_illinois_2(), ()), deaths=deaths)).run()
+        (kept,) = run.transfers
+        assert kept.sent_bytes < 40 * 300_000_000 // 8 * 0.9
+        assert kept.lacked_us < 2 * S if deaths else not kept.is_late(run.until_us)
+
+
 def test_a_reservation_that_its_circuit_cannot_carry_for_a_time_is_broken_for_that_time():
     item = WorkItem(
         "nightly", FlowClass.BACKGROUND, ("base20",), "arch", 0, T0 + S, rate_bps=300_000_000, for_us=40 * S
