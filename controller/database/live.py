@@ -28,7 +28,7 @@ from controller.plan.maintenance import Maintenance
 from controller.plan.reservations import Reservation
 
 MAINTENANCE, DELAYS = "maintenance", "delays"
-MAINTENANCE_TEXT = TypeAdapter(tuple[Maintenance, ...])
+_MAINTENANCE_TEXT = TypeAdapter(tuple[Maintenance, ...])
 DELAYS_TEXT = TypeAdapter(tuple[MeasuredDelay, ...])
 _BESIDE = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS, SAVES]))
 
@@ -103,11 +103,16 @@ def ended_numbered(connection: Connection, numbers: AbstractSet[int]) -> tuple[E
     return tuple(map(ended_of, rows))
 
 
+def maintenance_text(planned: tuple[Maintenance, ...]) -> str:
+    """Return all that is planned, as it is kept."""
+    return storable(_MAINTENANCE_TEXT.dump_json(planned).decode())
+
+
 def _beside(connection: Connection) -> _Beside:
     said = {row.key: row.value for row in connection.execute(_BESIDE)}
     planned, measured = said.get(MAINTENANCE), said.get(DELAYS)
     return _Beside(
-        MAINTENANCE_TEXT.validate_json(planned) if planned else (),
+        _MAINTENANCE_TEXT.validate_json(original(planned)) if planned else (),
         DELAYS_TEXT.validate_json(measured) if measured else (),
         int(said.get(SAVES) or 0),
     )

@@ -22,7 +22,7 @@ from controller.database.ended import ended_row
 from controller.database.errors import DatabaseTaken
 from controller.database.history import HIGHEST, HIGHEST_COLUMNS, EndedKind, forget, highest, highest_of
 from controller.database.leader_row import SAVES
-from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, MAINTENANCE_TEXT, all_rows
+from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, all_rows, maintenance_text
 from controller.database.many import Many
 from controller.database.past import past_with_key
 from controller.database.rows import Row, RowBatch, SavedPoint, SavedRows, purchase_row, reservation_row
@@ -40,7 +40,6 @@ from controller.database.terms import TERM, next_term
 from controller.database.text import storable
 from controller.database.written import names_row
 from controller.plan.lifecycle import ENDED
-from controller.plan.maintenance import Maintenance
 from topology import __version__
 
 T = TypeVar("T")
@@ -235,7 +234,7 @@ class DatabaseSession:
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
-            self._put(META, [{"key": MAINTENANCE, "value": _text(all_)} for all_ in batch.maintenance])
+            self._put(META, [{"key": MAINTENANCE, "value": maintenance_text(all_)} for all_ in batch.maintenance])
             self._put(META, [{"key": DELAYS, "value": DELAYS_TEXT.dump_json(all_).decode()} for all_ in batch.delays])
             self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
@@ -311,7 +310,3 @@ class DatabaseSession:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backend.drop(connection)
-
-
-def _text(maintenance: tuple[Maintenance, ...]) -> str:
-    return storable(MAINTENANCE_TEXT.dump_json(maintenance).decode())

@@ -25,11 +25,11 @@ from controller.database import (
     DatabaseNewer,
     PurchaseRow,
 )
-from controller.database.clock import SavedTime
 from controller.database.schema import VERSION_TABLE, SchemaChange, known_schemas, migrate
 from controller.database.tables import METADATA
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Constraints, Reservation
+from controller.tests.beside_contract import BesideContract
 from controller.tests.changes_contract import ChangesContract, tool
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import ACK_S, PastContract, done, of
@@ -91,7 +91,7 @@ def killed(child: subprocess.Popen[str]) -> list[str]:
     return rest.split()
 
 
-class DatabaseContract(PastContract, ChangesContract, TermsContract):
+class DatabaseContract(PastContract, ChangesContract, TermsContract, BesideContract):
     """Inherit, give the fixtures ``url`` and ``broken``, and call it Test...."""
 
     @pytest.fixture
@@ -153,19 +153,6 @@ class DatabaseContract(PastContract, ChangesContract, TermsContract):
         again.open()
         assert again.load() == saved
         assert (len(saved.reservations), saved.announcements, len(saved.purchases)) == (1, {"a": "{}"}, 1)
-        again.close()
-
-    def test_the_time_that_was_saved_last_outlives_the_database(self, database, url):
-        assert database.time() is None
-        times = [SavedTime("boot", calendar_us, 5) for calendar_us in (1, 3, 2)]
-        done(database, Changes(time=times[0]))
-        for saved in [database.save(Changes(time=time)) for time in times[1:]]:
-            saved.result(10)
-        assert database.time() == times[-1]
-        database.close()
-        again = Database(url)
-        again.open()
-        assert again.time() == times[-1]
         again.close()
 
     def test_reservations_come_in_the_order_of_their_creation(self, database):

@@ -176,7 +176,7 @@ class Played:
         if self.draw.random() < 0.1:
             start_us = self.clock.now_us + 600 * S
             circuit = self.site.state.site.network.circuits[0].name
-            one = Maintenance(f"m{self.clock.now_us}", circuit, start_us, start_us + S)
+            one = Maintenance(f"m{self.clock.now_us}", circuit, start_us, start_us + S, 'a "splice" \\')
             self.saved.append(self.site.use_cases.maintaining.plan(lambda _: one, only_look=False, force=True))
 
     def close(self):
@@ -324,7 +324,8 @@ def too_much(leads, _monkeypatch):
 
 
 def maintenance(leads, _monkeypatch):
-    saved(leads, Changes(maintenance=(Maintenance("m", "c", START_US, START_US + S),)))
+    one = Maintenance("m", "c", START_US, START_US + S, words='a "splice" \\')
+    saved(leads, Changes(maintenance=(one,)))
 
 
 def lost(leads, _monkeypatch):
