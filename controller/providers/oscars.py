@@ -171,7 +171,7 @@ class OscarsProvider:
         if not self._stands(there := self._look(name)):
             return True
         reply = self._session.call("DELETE", f"/protected/l2vpn/release/{quote(name, safe='')}")
-        if not reply.done and reply.status != 404:
+        if not reply.done and not _says_gone(reply):
             raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
         if self._stands(there := self._look(name)):
             raise NotInForce(name, None, there.period if there else None, "it is still there")
@@ -244,7 +244,7 @@ class OscarsProvider:
             reply = self._session.call("GET", f"/api/l2vpn/get/{quote(name, safe='')}")
         except AnswerLost as lost:  # nothing is lost by a question
             raise ProviderUnavailable(lost.request, lost.problem) from None
-        if reply.status == 404:
+        if _says_gone(reply):
             return None
         try:
             return oscars_connection(decoded(reply.text))
@@ -323,6 +323,17 @@ class OscarsProvider:
         if valid:
             return ProviderUnavailable(refused.request, f"{refused.status}, and validation finds nothing wrong")
         return ProviderRefused(name, reason or "OSCARS gives no reason")
+
+
+def _says_gone(reply: Reply) -> bool:
+    """Return whether OSCARS says that it has no such circuit: 404 without a word.
+
+    Raises:
+        ProviderUnavailable: it is a 404 with words: of what stands before OSCARS, or of a server without its API.
+    """
+    if reply.status == 404 and reply.text.strip():
+        raise reply.unclear("OSCARS' own has no body")
+    return reply.status == 404
 
 
 def _edge(name: str, period: Period) -> OscarsPeriod:

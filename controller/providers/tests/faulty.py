@@ -20,7 +20,7 @@ class Faults:
     """What goes wrong with requests whose "METHOD /path" begins with ``only``, ``times`` times (None: until changed).
 
     Attributes:
-        status: answered instead, without acting; 500 is OSCARS' own, others come without a word.
+        status: answered instead, without acting; 500 is OSCARS' own, others come without a word but ``answer``.
         drop: "before" acting or "after" it the connection breaks without an answer.
         slow_s: the answer is that late, after acting.
         answer: the body that is sent instead of the true one, after acting.
@@ -90,7 +90,8 @@ class Wire:
         if (instead := self._fake.altered(scope)) is not None:
             return await instead(scope, receive, send)
         if fault.answer is not None:
-            return await Response(fault.answer, media_type="application/json")(scope, receive, send)
+            said = Response(fault.answer, fault.status or 200, media_type="application/json")
+            return await said(scope, receive, send)
         for message in held:
             await send(message)
         return None

@@ -26,6 +26,7 @@ from controller.providers.tests.buying import (
 from controller.providers.tests.fake_oscars import Faults
 
 NAMING = OscarsProvider(settings("http://127.0.0.1:9"))
+OF_OTHERS = ["<html>404 page not found</html>", '{"message": "no route matched with those values"}']
 
 
 @pytest.mark.parametrize("token", ["wrong", "token-of-someone-without-group"])
@@ -48,6 +49,17 @@ def test_an_answer_of_somebody_in_between_is_tried_again(fake, provider, status)
     fake.faults = Faults(only="POST", status=status)
     with pytest.raises(ProviderUnavailable, match=rf"answer {status} is unclear \(unknown status\)"):
         provider.reserve("CXA5", LATER)
+
+
+@pytest.mark.parametrize("asked", ["GET /api/l2vpn/get", "DELETE"])
+@pytest.mark.parametrize("answer", OF_OTHERS, ids=["page", "gateway"])
+def test_a_404_of_what_stands_before_oscars_says_nothing_of_a_circuit(fake, provider, asked, answer):
+    provider.reserve("CXA5", LATER)
+    fake.faults = Faults(only=asked, status=404, answer=answer)
+    with pytest.raises(ProviderUnavailable, match="404 is unclear"):
+        provider.release("CXA5")
+    fake.faults = Faults()
+    assert provider.status("CXA5").state is PurchaseState.RESERVED
 
 
 def test_nobody_listening_is_tried_again():

@@ -247,6 +247,15 @@ def test_a_circuit_that_the_provider_loses_before_its_begin_is_bought_again(site
     assert site.reservation(name).state is ReservationState.ACTIVE
 
 
+def test_a_circuit_that_carries_is_not_given_up_for_a_404_of_what_stands_before_oscars(site, oscars):
+    name = site.promised()
+    site.pass_to(START + 20 * S)
+    oscars.faults = Faults(only="GET /api/l2vpn/get", times=1, status=404, answer="<html>404 page not found</html>")
+    site.pass_to(START + 30 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+    assert [asked for asked in oscars.requests if asked.startswith("DELETE")] == []
+
+
 def test_an_announcement_draws_on_a_circuit_only_while_a_reservation_has_it(site, oscars):
     name = site.promised(ends=("la-serena", "champaign"))
     site.pass_to(START)
