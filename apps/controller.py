@@ -46,7 +46,6 @@ from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
-from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
 from controller.switch_reports import SwitchReports
 from controller.use_cases import UseCases
@@ -268,7 +267,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         database = opened(parts, settings.database.url, led)
         built = _built(settings, database, led, trusts_wall=trusts_wall)
         state, hosts = built.state, built.hosts
-        pair = None if led is None else Pair(led, state, database, built.use_cases.saves, elapsed_us)
+        pair = None if led is None else Pair(led, state, database, built.use_cases.saves, built.clocks)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)

@@ -165,6 +165,11 @@ class Database(Questions):
         return self._session.saves
 
     @property
+    def time_before(self) -> SavedTime | None:
+        """The calendar's time as the controller before us has written it down last; known after ``open``."""
+        return self._session.time_before
+
+    @property
     def unsaved_us(self) -> int:
         """Age of the oldest save that the database has not confirmed, failed ones included; 0 if there is none."""
         with self._changed:

@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 TIME, PROOF = "time", "proof"
 _FOUND = select(  # at once: who takes over waits a millisecond for each question
-    *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (WRITTEN_BY, TERM, SAVES)),
+    *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (WRITTEN_BY, TERM, SAVES, TIME)),
     *HIGHEST_COLUMNS,
     *END_COLUMNS,
 )
@@ -56,19 +56,21 @@ PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
 
 class _Found(NamedTuple):
-    """What a database has as it is opened: three values of META, the highest number that was used, the chain's end."""
+    """What a database has as it is opened: four values of META, the highest number that was used, the chain's end."""
 
     written_by: str | None
     term: str | None
     saves: str | None
+    time: str | None
     number: int
     end: ChainEnd
 
 
 def _found(connection: Connection) -> _Found:
-    written_by, term, saves, *numbers = connection.execute(_FOUND).one()
+    written_by, term, saves, saved_time, *numbers = connection.execute(_FOUND).one()
     highest_values, end_values = numbers[: len(HIGHEST_COLUMNS)], numbers[len(HIGHEST_COLUMNS) :]
-    return _Found(written_by, term, saves, highest_of(highest_values).number, next_end(connection, end_values))
+    number, end = highest_of(highest_values).number, next_end(connection, end_values)
+    return _Found(written_by, term, saves, saved_time, number, end)
 
 
 class DatabaseSession:
@@ -90,6 +92,7 @@ class DatabaseSession:
         self.term = 0  # under which we lead; 0 before we do
         self._claimed = 0  # the term of the leader's row, if we lead a pair; every transaction is fenced by it then
         self.saves = 0  # how many transactions leaders of a pair have written
+        self.time_before: SavedTime | None = None  # as it was written down last when this was opened
         self._name = ""  # of this connection: which of them are ours
         self._number = 0  # of what has ended last
         self._chain = BEGINNING  # where it ends
@@ -152,6 +155,7 @@ class DatabaseSession:
         elif found.written_by != __version__:
             connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
         self.saves = int(found.saves or 0)
+        self.time_before = None if found.time is None else time_of(found.time)
         self._number = max(self._number, found.number)
         self._chain = found.end
 

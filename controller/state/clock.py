@@ -49,7 +49,18 @@ class SiteClock:
     ) -> None:
         self._elapsed_us = elapsed_us
         self._wall_us = wall_us
-        self._calendar = started(elapsed_us(), wall_us(), saved, is_same_boot=is_same_boot, trusts_wall=trusts_wall)
+        self._trusts_wall = trusts_wall
+        self.begin_anew(saved, is_same_boot=is_same_boot)
+
+    def begin_anew(self, saved: Instant | None, *, is_same_boot: bool) -> None:
+        """Begin the calendar by what the clocks say now: for who has decided nothing yet, since it may go back.
+
+        Args:
+            saved: a moment that an earlier controller has written down.
+            is_same_boot: whether that was since the machine was started last.
+        """
+        elapsed_us, wall_us, trusts_wall = self._elapsed_us(), self._wall_us(), self._trusts_wall
+        self._calendar = started(elapsed_us, wall_us, saved, is_same_boot=is_same_boot, trusts_wall=trusts_wall)
 
     def now(self) -> Instant:
         """Return this moment."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from controller.database import DatabaseError, DatabaseTaken
 from controller.errors import NotKnown
 from controller.plan.admission import Request
-from controller.plan.clock import Instant
 from controller.plan.faults import Closed, PlaceFault
 from controller.plan.leading import TTL_US, PairStanding
 from controller.plan.ledger import Created
@@ -19,11 +18,13 @@ from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.state.clock import SiteClock
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.tests.fakes import ELAPSED_US, START_US, value_of
 from controller.tests.pair_parts import PairDatabase, RoleDatapath, S, WorldProvider, WorldRow
 from controller.use_cases import UseCases
+from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
 from controller.work.leadership import Leadership
 from controller.work.mending import Mending
@@ -85,14 +86,14 @@ class PairController:
 
     def wall_ms(self) -> int:
         """Its wall clock."""
-        return (self.world.now_us + self.skew_us) // 1000
+        return self.wall_us() // 1000
 
-    def instant(self) -> Instant:
-        """Its two clocks; machines count elapsed time from different instants."""
-        return Instant(self.world.now_us + self.skew_us, self.elapsed_us())
+    def wall_us(self) -> int:
+        """Its wall clock."""
+        return self.world.now_us + self.skew_us
 
     def elapsed_us(self) -> int:
-        """The time that nobody can set."""
+        """The time that nobody can set; machines count it from different instants."""
         return self.world.now_us - START_US + ELAPSED_US + (S if self.name == "b" else 0)
 
     # Its process.
@@ -108,11 +109,13 @@ class PairController:
         self.leadership = Leadership(self.row, self.elapsed_us, TTL_US)  # type: ignore[arg-type]
         self.database = PairDatabase(world.shared, self)
         self.database.open_to_read()
-        self.state = GuardedState(world.site, self.instant, 0, stands_by=True)
+        clock = SiteClock(self.elapsed_us, self.wall_us)
+        self.state = GuardedState(world.site, clock.now, 0, stands_by=True)
         self.reports = Reports(self.state)
         self.use_cases = UseCases(self.state, self.database)
         saves = self.use_cases.saves
-        self.pair = Pair(self.leadership, self.state, self.database, saves, self.elapsed_us)
+        clocks = ClockWatch(self.state, self.database, clock)
+        self.pair = Pair(self.leadership, self.state, self.database, saves, clocks)
         leads = self.leadership.may_decide
         self.sessions = SwitchSessions(RecordedSwitches(), 0, (), lambda: self.leadership.seen_term, leads)
         self.repeating = Repeating(self.state, self.sessions, lambda: self.leadership.standing)

@@ -7,12 +7,12 @@ from controller.database import Database
 from controller.database.clock import SavedTime
 from controller.northbound.rest.render import health
 from controller.plan.admission import Refused, Request
-from controller.plan.clock import CONFIRMED_US
+from controller.plan.clock import CONFIRMED_US, Instant
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import RETURN_AFTER_US, LineState
 from controller.reserved import Reserved
-from controller.state.clock import elapsed_us
+from controller.state.clock import SiteClock, elapsed_us
 from controller.tests.fakes import LEASE_MS, START_US, FakeSite, SetClock, image, value_of, watch_of
 from controller.use_cases import UseCases
 from controller.work.clock_watch import SAVED_EVERY_US, ClockWatch, machine_clock
@@ -177,6 +177,21 @@ def test_the_time_is_written_down_at_once_and_then_each_minute(tmp_path):
     site.passes(S)
     assert written().calendar_us == START_US + SAVED_EVERY_US
     assert written().boot_id == first.boot_id
+
+
+@pytest.mark.parametrize("ahead_us", [2 * HOUR_US, 0], ids=["its wall clock was ahead", "it was right"])
+@pytest.mark.parametrize("paused_us", [0, HOUR_US // 6], ids=["", "its elapsed time stood still"])
+@pytest.mark.parametrize("written_us", [-S, HOUR_US], ids=["the wall clock is later", "what is written is later"])
+def test_who_begins_to_lead_goes_by_the_wall_clock_of_then_and_not_below_what_is_written(
+    ahead_us, paused_us, written_us
+):
+    clocks = SetClock()
+    clocks.wall_us += ahead_us
+    clock = SiteClock(lambda: clocks.elapsed_us, lambda: clocks.wall_us)  # as of who starts to stand by
+    clocks.passes(24 * HOUR_US)
+    clocks.wall_us += paused_us - ahead_us  # as NTP sets it
+    clock.begin_anew(Instant(clocks.wall_us + written_us, 0), is_same_boot=False)
+    assert clock.now() == (clocks.wall_us + max(0, written_us), clocks.elapsed_us)
 
 
 def test_a_controller_that_starts_while_the_clock_is_an_hour_off_ends_nothing(tmp_path):

@@ -16,7 +16,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import GIGABIT
 from controller.site import Site
 from controller.state.guard import GuardedState
-from controller.tests.fakes import Clock
+from controller.tests.fakes import START_US, Clock
 from controller.work.pair import Pair
 
 
@@ -59,17 +59,18 @@ def test_who_stands_by_reads_on_once_another_one_has_brought_the_database_up_to_
 
 
 def test_who_has_not_read_what_its_leader_has_written_says_that_it_is_behind():
-    seen = SeenLeader(7, "a", "http://a", 0, is_over=False, saves=7)
+    clock = Clock()
+    seen, seen_us = SeenLeader(7, "a", "http://a", 0, is_over=False, saves=7), clock.instant().elapsed_us + 5_000_000
     leadership = SimpleNamespace(
-        led=threading.Event(), seen=seen, seen_us=5_000_000, term=0, others=(), standing=PairStanding.STANDBY
+        led=threading.Event(), seen=seen, seen_us=seen_us, term=0, others=(), standing=PairStanding.STANDBY
     )
     leadership.led.set()  # it looks once
-    state = GuardedState(Site(GIGABIT, DEFAULT_POLICY, (), 300), Clock().instant, 0, stands_by=True)
+    state = GuardedState(Site(GIGABIT, DEFAULT_POLICY, (), 300), clock.instant, 0, stands_by=True)
     ages_us = []
     for read in (7, 0):
-        pair = Pair(
-            leadership, state, None, SimpleNamespace(follow=lambda read=read: read), iter((0, 6_000_000)).__next__
-        )
+        clock.now_us = START_US
+        pair = Pair(leadership, state, None, SimpleNamespace(follow=lambda read=read: read), None)
         pair.follow()
+        clock.now_us += 6_000_000
         ages_us.append(pair.view().age_us)
     assert ages_us == [1_000_000, 6_000_000]

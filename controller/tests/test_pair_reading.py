@@ -4,12 +4,14 @@ import threading
 
 import pytest
 
-from controller.database import Database
+from controller.database import Changes, Database
+from controller.database.clock import SavedTime
 from controller.tests.pair_parts import empty_database
 from controller.tests.pair_world import PairWorld
 from controller.work.leadership import Leadership
 
 ACK_S = 10.0
+S, HOUR_US = 1_000_000, 3_600_000_000
 LATER_US = 20_000  # before a leader's row is over
 
 
@@ -61,6 +63,22 @@ def test_who_takes_over_reads_once_what_was_not_read(pair, reads, follows):
     assert promised(other) == ["k"]
     other.pair.follow()
     assert reads == ["read"]
+
+
+@pytest.mark.parametrize("written_us", [-S, HOUR_US])
+def test_who_takes_over_has_the_time_of_its_clocks_then_and_not_an_earlier_one_than_is_written(pair, written_us):
+    one, other = pair
+    other.skew_us = 2 * HOUR_US
+    other.ends()
+    other.begins()
+    other.skew_us = 0
+    now_us = one.world.now_us
+    one.database.save(Changes(time=SavedTime("another machine", now_us + written_us, 5))).result(ACK_S)
+    one.leadership.leave()
+    one.leadership.step()
+    other.leadership.step()
+    other.pair.lead((), lambda: None)
+    assert other.state.now_us() == now_us + max(0, written_us)
 
 
 def test_what_the_one_before_writes_after_that_is_read_too(pair, reads):

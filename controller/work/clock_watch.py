@@ -18,10 +18,9 @@ def machine_clock(saved: SavedTime | None, *, trusts_wall: bool) -> SiteClock:
         saved: what that has written down.
         trusts_wall: whether an operator says that the wall clock is right.
     """
-    if saved is None:
-        return SiteClock(elapsed_us, wall_us)
-    is_same_boot = saved.boot_id == boot_id()
-    return SiteClock(elapsed_us, wall_us, saved.instant, is_same_boot=is_same_boot, trusts_wall=trusts_wall)
+    clock = SiteClock(elapsed_us, wall_us, trusts_wall=trusts_wall)
+    _begin(clock, saved, boot_id())
+    return clock
 
 
 class ClockWatch:
@@ -33,6 +32,14 @@ class ClockWatch:
         self._clock = clock
         self._boot_id = boot_id()
         self._saved: SavedTime | None = None
+
+    def begin_anew(self) -> None:
+        """Begin the calendar as one that starts to lead, by what the one before has written down.
+
+        Since one that stood by has started, its wall clock may have been set right, or its machine been paused.
+        """
+        with self._state.changed:
+            _begin(self._clock, self._database.time_before, self._boot_id)
 
     def look(self) -> None:
         """Look once. Nobody waits for the disk: without it the time is known from the machine's clocks."""
@@ -65,3 +72,11 @@ class ClockWatch:
                 return
         self._saved = SavedTime(self._boot_id, now.calendar_us, now.elapsed_us)
         self._database.save(Changes(time=self._saved))
+
+
+def _begin(clock: SiteClock, saved: SavedTime | None, boot_id: str) -> None:
+    """Begin a calendar on a boot of this machine, by what is written down."""
+    if saved is None:
+        clock.begin_anew(None, is_same_boot=False)
+    else:
+        clock.begin_anew(saved.instant, is_same_boot=saved.boot_id == boot_id)

@@ -11,6 +11,7 @@ from controller.database import Database, DatabaseError
 from controller.plan.leading import LeaderView, PairStanding
 from controller.saves import Saves
 from controller.state.guard import GuardedState
+from controller.work.clock_watch import ClockWatch
 from controller.work.leadership import LOOK_S, Leadership
 
 SHARE = 4  # a thread of who stands by may take one in so many parts of a processor
@@ -41,7 +42,7 @@ class Pair:
         state: brought to what the leader has written, until we lead.
         database: opened to read only until then.
         saves: between these two.
-        elapsed_us: the clock that nobody can set.
+        clocks: begun anew when we lead.
     """
 
     def __init__(
@@ -50,16 +51,16 @@ class Pair:
         state: GuardedState,
         database: Database,
         saves: Saves,
-        elapsed_us: Callable[[], int],
+        clocks: ClockWatch,
     ) -> None:
         self._leadership = leadership
         self._state = state
         self._database = database
         self._saves = saves
-        self._elapsed_us = elapsed_us
+        self._clocks = clocks
         self._read = -1  # the transactions of the leader's that we have read, by their number
         self._seen: int | None = -1  # and the number that let us: the leader may have written more until we read
-        self._current_us = elapsed_us()  # when we knew last that we have read all
+        self._current_us = state.elapsed_us()  # when we knew last that we have read all
         self._reading = threading.Lock()
         self._has_all = False  # that was written before us; what we write ourselves is ours
         self._takes = False
@@ -101,13 +102,14 @@ class Pair:
             self._current_us = at_us
 
     def lead(self, followers: tuple[Follower, ...], greet: Callable[[], None]) -> None:
-        """Take over: the database, what was written of which we have not read, the plan under our term, all below.
+        """Take over: the database, the time, what was written and we have not read, the plan under our term, all below.
 
         Raises:
             DatabaseError: it does not work, or another leads already.
         """
         term, begun_s = self._leadership.term, time.monotonic()
         self._database.open(term)
+        self._clocks.begin_anew()
         with self._reading:
             self._has_all = True
             if self._database.saves != self._read:
@@ -125,7 +127,7 @@ class Pair:
     def view(self) -> LeaderView:
         """Return who leads."""
         led, standing = self._leadership, self._leadership.standing
-        seen, now_us = led.seen, self._elapsed_us()
+        seen, now_us = led.seen, self._state.elapsed_us()
         leads = self._takes and standing is PairStanding.LEADER
         if seen is None:
             return LeaderView(standing, leads)

@@ -35,7 +35,7 @@ def test_who_has_waited_for_the_database_does_not_rest_from_it():
     leadership = SimpleNamespace(led=threading.Event(), seen=row, seen_us=0)
     state = GuardedState(Site(GIGABIT, DEFAULT_POLICY, (), 300), Clock().instant, 0, stands_by=True)
     saves = SilentOnce()
-    thread = threading.Thread(target=Pair(leadership, state, None, saves, lambda: 0).follow, daemon=True)
+    thread = threading.Thread(target=Pair(leadership, state, None, saves, None).follow, daemon=True)
     thread.start()
     try:
         eventually(lambda: saves.begun_s, within_s=5, what="the first reading")
