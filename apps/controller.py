@@ -269,7 +269,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         state, hosts = built.state, built.hosts
         pair = None if led is None else Pair(led, state, database, built.use_cases.saves, built.clocks)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
-        providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
+        providers = {circuit: seller.connected(state.now_us) for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         behind = _dependencies(built, settings, database, pair, led, stop)

@@ -20,22 +20,29 @@ from controller.providers.static import StaticProvider
 from controller.settings.sections import Section
 
 
+TERMS = Terms(lead_us=7_000_000, tail_us=0, min_duration_us=1, gap_us=1)
+
+
 class PortalSection(Section):
     desk: str
     vlan: int
 
 
 class Portal(StaticProvider):
+    def __init__(self, now_us):
+        super().__init__()
+        self.now_us = now_us
+
     @property
     def terms(self):
-        return Terms(lead_us=7_000_000, tail_us=0, min_duration_us=1, gap_us=1)
+        return TERMS
 
 
 def _seller(section, mtu_bytes, problems):
     if section.desk == "closed":
         problems.at("desk").add("nobody is there")
         return None
-    return Seller("portal", Portal().terms, {"vlan": section.vlan}, Portal)
+    return Seller("portal", TERMS, {"vlan": section.vlan}, Portal)
 
 
 PORTAL = ProviderKind(PortalSection, _seller)
@@ -82,7 +89,8 @@ def configured(**circuit):
 def test_a_provider_of_another_package_sells_a_circuit():
     settings = configured(portal={"desk": "open", "vlan": 300}, vlan_vid=300)
     assert settings.site.lead_us == {"chile-illinois": 11_000_000}
-    provider = settings.sellers["chile-illinois"].connected()
+    provider = settings.sellers["chile-illinois"].connected(lambda: 7)
+    assert provider.now_us() == 7
     assert provider.reserve("x", Period(0, 1, 1))
     assert provider.status("x").state is PurchaseState.UP
 

@@ -25,13 +25,14 @@ class Seller:
         kind: the name of the kind of provider.
         terms: what may be bought.
         vlan_vids: by place in the section, the VLAN in which the circuit is handed over there; 0 for untagged.
-        connected: returns the provider; called once, when the controller starts.
+        connected: returns the provider, which goes by the clock that it is given: the site's calendar, Unix time in
+            microseconds. Called once, when the controller starts; one of a pair asks nothing of it before it leads.
     """
 
     kind: str
     terms: Terms
     vlan_vids: Mapping[str, int]
-    connected: Callable[[], Provider] = field(repr=False)
+    connected: Callable[[Callable[[], int]], Provider] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

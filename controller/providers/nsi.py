@@ -6,7 +6,6 @@ reserved cannot be changed. A purchase is known by its global reservation id, wh
 the aggregator's connection id, which is looked up by the former.
 """
 
-import time
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar
@@ -44,10 +43,10 @@ class NsiProvider:
 
     Args:
         settings: of the circuit.
-        now_us: Unix time, microseconds.
+        now_us: the calendar: Unix time, microseconds.
     """
 
-    def __init__(self, settings: NsiSettings, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+    def __init__(self, settings: NsiSettings, now_us: Callable[[], int]) -> None:
         self._settings = settings
         self._now_us = now_us
         self._ids: dict[str, str] = {}  # by purchase, its connection's id

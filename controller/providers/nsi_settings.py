@@ -69,7 +69,7 @@ def _seller(section: NsiSection, mtu_bytes: int, problems: Problems) -> Seller |
     except ValueError as error:
         problems.add(error)
         return None
-    return Seller("nsi", settings.terms, settings.vlan_vids, lambda: NsiProvider(settings))
+    return Seller("nsi", settings.terms, settings.vlan_vids, lambda now_us: NsiProvider(settings, now_us))
 
 
 NSI = ProviderKind(NsiSection, _seller)

@@ -6,7 +6,6 @@ may be called again after any failure, and never needs to know the time.
 """
 
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -63,14 +62,15 @@ class OscarsProvider:
 
     Args:
         settings: of the circuit.
-        now_us: Unix time, microseconds: OSCARS shows nothing of what its routers are being told, but the time does.
+        now_us: the calendar: Unix time, microseconds. OSCARS shows nothing of what its routers are being told, but the
+            time does.
     """
 
-    def __init__(self, settings: OscarsSettings, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+    def __init__(self, settings: OscarsSettings, now_us: Callable[[], int]) -> None:
         self._settings = settings
         self._now_us = now_us
-        # What an earlier process has asked for may still be carried out.
-        self._since_us = now_us()
+        # Since our first look: what an earlier process, or who led before us, has asked for may still be carried out.
+        self._since_us: int | None = None
         self._own: set[str] = set()
         self._unanswered_us: dict[str, int] = {}
         self._session = OscarsSession(settings.url, settings.token, settings.timeout_s)
@@ -240,6 +240,8 @@ class OscarsProvider:
             ProviderUnavailable: it does not say, or not clearly.
             ProviderDenied: our credentials are not accepted.
         """
+        if self._since_us is None:
+            self._since_us = self._now_us()
         try:
             reply = self._session.call("GET", f"/api/l2vpn/get/{quote(name, safe='')}")
         except AnswerLost as lost:  # nothing is lost by a question

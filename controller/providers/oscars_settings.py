@@ -57,7 +57,7 @@ def _seller(section: OscarsSection, mtu_bytes: int, problems: Problems) -> Selle
         problems.add(error)
         return None
     vlan_vids = {f"{side}.vlan": end.vlan_vid for side, end in ends.items()}
-    return Seller("oscars", oscars_terms(settings), vlan_vids, lambda: OscarsProvider(settings))
+    return Seller("oscars", oscars_terms(settings), vlan_vids, lambda now_us: OscarsProvider(settings, now_us))
 
 
 OSCARS = ProviderKind(OscarsSection, _seller)

@@ -22,6 +22,11 @@ def settings(url, **other):
     )
 
 
+def at_first():
+    """When tests begin, microseconds."""
+    return START
+
+
 def of(value):
     """A secret with a value."""
     return Secret(lambda: value)

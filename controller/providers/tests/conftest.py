@@ -31,4 +31,5 @@ def shared(oscars_server):
 def provider(fake, shared):
     shared._unanswered_us.clear()
     shared._lacks.clear()
+    shared._since_us = None
     return shared  # it keeps nothing but connections, and takes longer to make than to use

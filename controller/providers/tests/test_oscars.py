@@ -20,12 +20,13 @@ from controller.providers.tests.buying import (
     START,
     Z_END,
     asked_of,
+    at_first,
     settings,
     until_up,
 )
 from controller.providers.tests.fake_oscars import Faults
 
-TERMS = OscarsProvider(settings("http://127.0.0.1:9")).terms
+TERMS = OscarsProvider(settings("http://127.0.0.1:9"), at_first).terms
 
 
 def test_what_is_reserved_is_read_back_and_waits_for_its_begin(fake, provider):
@@ -36,7 +37,7 @@ def test_what_is_reserved_is_read_back_and_waits_for_its_begin(fake, provider):
 
 def test_one_device_needs_no_pipe(fake, url):
     same = OscarsPort("chic-cr6", "chic-cr6:1/1/c10/1", 4)
-    provider = OscarsProvider(settings(url, z_end=same))
+    provider = OscarsProvider(settings(url, z_end=same), at_first)
     provider.reserve("CXA5", LATER)
     assert fake.oscars.find("CXA5").asked.pipes == ()
 
@@ -147,7 +148,7 @@ def test_oscars_may_overbook_and_each_of_ours_still_is_what_was_asked(fake, url)
     fake.rules.port_mbps = 10_000
     for vlan, name in ((2, "CXA5"), (3, "CXA6"), (4, "CXA7")):
         ends = {"a_end": replace(A_END, vlan_vid=vlan), "z_end": replace(Z_END, vlan_vid=vlan)}
-        provider = OscarsProvider(settings(url, **ends))
+        provider = OscarsProvider(settings(url, **ends), at_first)
         provider.reserve(name, replace(LATER, rate_bps=4 * GIGABIT))  # the third is the fifth too much
         assert provider.status(name).period == replace(LATER, rate_bps=4 * GIGABIT)
 
@@ -185,7 +186,7 @@ def test_reserving_again_makes_no_second_one(fake, provider):
 
 
 def test_a_creation_that_answers_too_late_is_taken_once_it_is_there(fake, url):
-    provider = OscarsProvider(settings(url, timeout_s=2.0))
+    provider = OscarsProvider(settings(url, timeout_s=2.0), at_first)
     fake.faults = Faults(only="POST /protected/l2vpn/new", slow_s=2.5)
     provider.reserve("CXA5", LATER)
     assert fake.oscars.created == ["CXA5"]
@@ -350,7 +351,7 @@ def test_wrong_times_of_what_was_modified_and_archived_are_no_obstacle(fake, pro
 
 
 def test_somebody_elses_circuit_of_the_same_name_is_left_alone(fake, url, provider):
-    other = OscarsProvider(settings(url, a_end=replace(A_END, vlan_vid=9)))
+    other = OscarsProvider(settings(url, a_end=replace(A_END, vlan_vid=9)), at_first)
     other.reserve("CXA5", LATER)
     for buy in (provider.reserve, provider.change):
         with pytest.raises(ProviderRefused, match="between other ports"):

@@ -19,20 +19,21 @@ from controller.providers.tests.buying import (
     GIGABIT,
     LATER,
     SECOND,
+    at_first,
     of,
     settings,
     until_up,
 )
 from controller.providers.tests.fake_oscars import Faults
 
-NAMING = OscarsProvider(settings("http://127.0.0.1:9"))
+NAMING = OscarsProvider(settings("http://127.0.0.1:9"), at_first)
 OF_OTHERS = ["<html>404 page not found</html>", '{"message": "no route matched with those values"}']
 
 
 @pytest.mark.parametrize("token", ["wrong", "token-of-someone-without-group"])
 def test_a_token_that_is_not_accepted_is_denied(fake, url, token):
     with pytest.raises(ProviderDenied, match=r"40[13], the token"):
-        OscarsProvider(settings(url, token=of(token))).reserve("CXA5", LATER)
+        OscarsProvider(settings(url, token=of(token)), at_first).reserve("CXA5", LATER)
 
 
 def test_a_server_that_is_starting_is_tried_again(fake, provider):
@@ -66,13 +67,13 @@ def test_nobody_listening_is_tried_again():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ProviderUnavailable, match="ConnectError"):
-        OscarsProvider(settings(f"http://127.0.0.1:{port}")).status("CXA5")
+        OscarsProvider(settings(f"http://127.0.0.1:{port}"), at_first).status("CXA5")
 
 
 def test_no_answer_in_time_is_tried_again(fake, url):
     fake.faults = Faults(slow_s=5)
     with pytest.raises(ProviderUnavailable, match="ReadTimeout"):
-        OscarsProvider(settings(url, timeout_s=0.1)).status("CXA5")
+        OscarsProvider(settings(url, timeout_s=0.1), at_first).status("CXA5")
 
 
 GOOD = (
@@ -178,8 +179,8 @@ def test_names_differ():
 
 
 def test_the_lead_is_the_notice_and_the_time_of_deploying(fake, url):
-    assert OscarsProvider(settings(url, deploy_us=7)).terms.lead_us == BEGIN_NOTICE_US + 7
-    assert OscarsProvider(settings(url)).schedule == ()
+    assert OscarsProvider(settings(url, deploy_us=7), at_first).terms.lead_us == BEGIN_NOTICE_US + 7
+    assert OscarsProvider(settings(url), at_first).schedule == ()
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from controller.plan.purchases import Buy, Period, Purchase, PurchaseChange, PurchaseState, actions, periods
-from controller.providers.errors import ProviderRefused
+from controller.providers.errors import ProviderRefused, ProviderUnavailable
 from controller.providers.oscars import OscarsProvider
-from controller.providers.tests.buying import A_END, GIGABIT, LATER, SECOND, START, Z_END, settings, until_up
-from controller.providers.tests.fake_oscars import Faults
+from controller.providers.oscars_settings import OSCARS, OscarsSection
+from controller.providers.tests.buying import A_END, GIGABIT, LATER, SECOND, START, Z_END, at_first, settings, until_up
+from controller.providers.tests.fake_oscars import TOKEN, Faults
+from topology.problems import Problems
 
 NAMES = ("CXA5", "CXA6", "CXA7", "CXA9")
 
@@ -111,7 +113,7 @@ def test_what_is_not_needed_any_more_ends_within_minutes(buyer):
 def test_an_end_that_somebody_else_is_in_the_way_of_is_refused_and_not_moved(fake, url, provider, quicker):
     until_up(fake, provider, replace(LATER, end_us=LATER.start_us + 5_000 * SECOND, rate_bps=50 * GIGABIT))
     there = provider.status("CXA5").period
-    other = OscarsProvider(settings(url, a_end=replace(A_END, vlan_vid=9), z_end=replace(Z_END, vlan_vid=9)))
+    other = OscarsProvider(settings(url, a_end=replace(A_END, vlan_vid=9), z_end=replace(Z_END, vlan_vid=9)), at_first)
     other.reserve("CXA6", Period(there.end_us + 100 * SECOND, there.end_us + 5_000 * SECOND, 95 * GIGABIT))
     if quicker:  # it was free when it was validated
         fake.faults = Faults(only="PUT /api/l2vpn/validate", times=1, answer='{"valid": true, "message": ""}')
@@ -119,3 +121,24 @@ def test_an_end_that_somebody_else_is_in_the_way_of_is_refused_and_not_moved(fak
         provider.change("CXA5", replace(there, end_us=there.end_us + 1_000 * SECOND))
     assert provider.status("CXA5").period == there
     assert sum("modify/schedule" in asked for asked in fake.requests) == 2 * quicker  # done, and undone
+
+
+def test_it_goes_by_the_calendar_and_not_by_the_wall_clock(fake, url, monkeypatch):
+    monkeypatch.setenv("HEADWAY_TEST_TOKEN", TOKEN)
+    ends = ({"device": end.device, "port": end.port, "vlan": end.vlan_vid} for end in (A_END, Z_END))
+    section = OscarsSection(**dict(zip("az", ends, strict=True)), url=url, token_env="HEADWAY_TEST_TOKEN")  # noqa: S106
+    provider = OSCARS.seller(section, 9000, Problems()).connected(lambda: START + int(fake.ahead_s * SECOND))
+    until_up(fake, provider)  # years ago, by the wall clock
+    fake.ahead_s = (LATER.end_us - START) // SECOND
+    assert provider.status("CXA5").state is PurchaseState.DEPLOYING
+
+
+def test_what_the_one_before_has_asked_for_is_waited_for_from_the_first_look_on(fake, url):
+    now_us = [START - 3_600 * SECOND]
+    provider = OscarsProvider(settings(url), lambda: now_us[0])  # as one that stands by
+    OscarsProvider(settings(url), at_first).reserve("CXA5", LATER)
+    now_us[0] = START
+    with pytest.raises(ProviderUnavailable, match="may still be carried out"):
+        provider.change("CXA5", replace(LATER, rate_bps=2 * GIGABIT))
+    now_us[0] = START + settings(url).settle_us
+    assert provider.change("CXA5", replace(LATER, rate_bps=2 * GIGABIT)).rate_bps == 2 * GIGABIT

@@ -7,7 +7,7 @@ import pytest
 from controller.providers.errors import ProviderRefused
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort
-from controller.providers.tests.buying import A_END, LATER, START, settings
+from controller.providers.tests.buying import A_END, LATER, START, at_first, settings
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from controller.providers.tests.buying import A_END, LATER, START, settings
 )
 def test_a_port_or_a_vlan_that_is_not_there_is_refused_with_one_reason(fake, url, a_end, why):
     with pytest.raises(ProviderRefused) as refused:
-        OscarsProvider(settings(url, a_end=a_end)).reserve("CXA5", LATER)
+        OscarsProvider(settings(url, a_end=a_end), at_first).reserve("CXA5", LATER)
     assert refused.value.reason.count(why) == 1
     assert fake.oscars.rows == []
 

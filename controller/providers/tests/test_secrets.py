@@ -14,7 +14,7 @@ from controller.providers.errors import ProviderDenied, ProviderError, SecretUnu
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort, OscarsSettings
 from controller.providers.secrets import Secret, secret_from
-from controller.providers.tests.buying import START_S
+from controller.providers.tests.buying import START_S, at_first
 from controller.providers.tests.fake_oscars import TOKEN, Faults
 
 VARIABLE = "HEADWAY_TEST_TOKEN"
@@ -33,7 +33,7 @@ def file(tmp_path):
 def oscars(url, token, timeout_s=10.0):
     """A provider with a token."""
     ends = OscarsPort("chic-cr6", "chic-cr6:1/1/c9/1", 2), OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 2)
-    return OscarsProvider(OscarsSettings(url, *ends, mtu_bytes=9000, token=token, timeout_s=timeout_s))
+    return OscarsProvider(OscarsSettings(url, *ends, mtu_bytes=9000, token=token, timeout_s=timeout_s), at_first)
 
 
 def test_a_secret_is_read_from_a_variable_of_the_environment(monkeypatch):
