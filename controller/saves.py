@@ -245,7 +245,7 @@ class Saves:
     def follow(self) -> int:
         """Take in what another controller has saved since the last time: what has changed, if that is known, or all.
 
-        Returns how many transactions leaders of a pair had written by then.
+        Returns the number of the last transaction that a leader of a pair had written by then.
 
         Raises:
             DatabaseError: it cannot be read.
@@ -284,7 +284,7 @@ class Saves:
     def read_anew(self) -> int:
         """Take the ledger from the database, and from memory what the clock has done to it meanwhile.
 
-        Returns how many transactions leaders of a pair had written by then.
+        Returns the number of the last transaction that a leader of a pair had written by then.
 
         Raises:
             DatabaseError: it cannot be read.

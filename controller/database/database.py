@@ -161,7 +161,7 @@ class Database(Questions):
 
     @property
     def saves(self) -> int:
-        """How many transactions leaders of a pair have written, ours included; known after ``open``."""
+        """The number of the last transaction that a leader of a pair has written, we included; known after ``open``."""
         return self._session.saves
 
     @property

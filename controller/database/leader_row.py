@@ -20,7 +20,7 @@ from controller.database.tables import META
 from controller.database.terms import TERM, TERM_STEP
 
 LEADER_TABLE = "headway_leader"
-SAVES = "saves"  # key in META: how many transactions those who led a pair have written
+SAVES = "saves"  # key in META: the number of the last transaction that one who led a pair has written
 CHANNEL = "headway_leader"  # on which those that do not lead hear what becomes of the row
 _IS_TAKEN = "taken"  # what is said there; of a row that was left, its term
 _NAMED = "headway pair, "  # sessions on this row
@@ -113,7 +113,7 @@ class SeenLeader:
         address: where it answers requests; empty if nobody ever has led.
         since_us: since when it leads, Unix time by the server's clock.
         is_over: whether the row may be taken.
-        saves: by how many transactions what is kept has been changed; None if it is not known.
+        saves: the number of the last transaction that has changed what is kept; None if it is not known.
         was_left: of one that was taken: whether who led before had left it, or nobody ever had led.
     """
 

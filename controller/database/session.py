@@ -38,7 +38,7 @@ from controller.database.tables import (
 )
 from controller.database.terms import TERM, next_term
 from controller.database.text import storable
-from controller.database.written import names_row
+from controller.database.written import first_number, names_row
 from controller.plan.lifecycle import ENDED
 from topology import __version__
 
@@ -91,7 +91,8 @@ class DatabaseSession:
         self.is_older = False  # whether that was one of an older Headway, of which we read nothing
         self.term = 0  # under which we lead; 0 before we do
         self._claimed = 0  # the term of the leader's row, if we lead a pair; every transaction is fenced by it then
-        self.saves = 0  # how many transactions leaders of a pair have written
+        self.saves = 0  # the number of the last transaction that a leader of a pair has written
+        self._next_save = 0  # the number of our next one
         self.time_before: SavedTime | None = None  # as it was written down last when this was opened
         self._name = ""  # of this connection: which of them are ours
         self._number = 0  # of what has ended last
@@ -155,6 +156,7 @@ class DatabaseSession:
         elif found.written_by != __version__:
             connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
         self.saves = int(found.saves or 0)
+        self._next_save = first_number(self.saves)
         self.time_before = None if found.time is None else time_of(found.time)
         self._number = max(self._number, found.number)
         self._chain = found.end
@@ -263,10 +265,10 @@ class DatabaseSession:
                     raise DatabaseTaken(self.shown, self._claimed, int(found or 0))
             yield transaction
             if self._claimed:
-                at = SavedPoint(self.saves + 1, self._name)
+                at = SavedPoint(self._next_save, self._name)
                 names = names_row(at, RowBatch() if batch is None else batch)
                 self._put(META, [{"key": SAVES, "value": str(at.saves)}, names])
-                self.saves = at.saves
+                self.saves, self._next_save = at.saves, at.saves + 1
 
     def _append(self, changes: Sequence[ChainRow]) -> None:
         if changes:

@@ -1,11 +1,13 @@
 """The names of what the last transactions of a pair's leader have changed: who stands by need not read all again.
 
 Each transaction leaves them in a row of ``meta``, in place of those of the one that came ``KEPT`` before. The row says
-which session has written it, for one number may have been given to two transactions: by a server that has lost its last
-ones, or after a backup was restored.
+which session has written it, for one number may have been given to two transactions: after a backup was restored, or by
+an older Headway on a server that has lost its last ones. Who stands by sees only whether the number is another, and may
+have read what was lost: so a session begins with a number that is drawn.
 """
 
 import json
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ from controller.database.rows import Row, RowBatch, SavedPoint
 from controller.database.tables import META
 
 KEPT = 512  # transactions
+_PASSED_OVER = 1 << 40  # numbers at most as a session begins; the column's have room for millions of sessions
 MOST_NAMES = 1_000  # who is to read more than so many things reads all
 
 
@@ -36,6 +39,11 @@ class WrittenNames:
         return WrittenNames(
             self.reservations | other.reservations, self.announcements | other.announcements, self.ended | other.ended
         )
+
+
+def first_number(found: int) -> int:
+    """Return the number of a session's first transaction, above the last one that it has found."""
+    return found + 1 + secrets.randbelow(_PASSED_OVER)
 
 
 def names_row(at: SavedPoint, batch: RowBatch) -> Row:

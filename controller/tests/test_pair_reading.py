@@ -1,6 +1,8 @@
 """What one of a pair reads of the books, when, and how old it says that is."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -117,6 +119,31 @@ def test_who_begins_to_lead_goes_on_reading_while_its_session_is_opened(tmp_path
     assert database.term
     assert database.load().reservations == ()
     database.close()
+
+
+@pytest.fixture
+def lost(pair, tmp_path):
+    """Both know of a reservation, and the server comes back without the transactions that have made it."""
+    one, other = pair
+    before = sqlite3.connect(tmp_path / "before.db")
+    with closing(before), closing(sqlite3.connect(one.world.shared.path)) as now:
+        now.backup(before)
+        assert one.answers("k")
+        other.leadership.look()
+        other.pair._look()
+        assert promised(other) == ["k"]
+        before.backup(now)
+
+
+@pytest.mark.usefixtures("lost")
+def test_what_a_server_has_lost_is_not_shown_any_more_once_its_leader_has_found_out(pair):
+    one, other = pair
+    one.database._session.open()
+    for _ in range(2):  # as many transactions as are lost
+        one.database._session.prove()
+    other.leadership.look()
+    other.pair._look()
+    assert promised(other) == []
 
 
 class LooksBetween(Leadership):
