@@ -4,11 +4,15 @@ import json
 import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import httpx
+import structlog
 
 from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
 from controller.providers.secrets import Secret
+
+log = structlog.get_logger()
 
 _SHOWN_CHARACTERS = 200  # of an answer that cannot be understood
 
@@ -32,6 +36,23 @@ class Reply:
         return ProviderUnavailable(self.request, f"answer {self.status} is unclear ({why}): {self.shown}")
 
 
+class RenewedTls(Protocol):
+    """How a server's certificate is verified and which is ours, by files that are renewed in place.
+
+    Attributes:
+        context: what they say; None for the system's authorities, and no certificate of ours.
+    """
+
+    context: ssl.SSLContext | None
+
+    def refreshed(self) -> bool:
+        """Return whether they have changed, and ``context`` is what they say now.
+
+        Raises:
+            OSError: they cannot be used, and what was there before stays.
+        """
+
+
 class HttpSession:
     """Requests to one server.
 
@@ -39,12 +60,30 @@ class HttpSession:
         url: of the server.
         token: access token; None where another thing says who we are.
         timeout_s: for each of connecting, sending and waiting.
-        tls: how its certificate is verified, and which is ours; None for the system's authorities and none.
+        tls: how its certificate is verified, and which is ours, looked at before each request; None for the system's
+            authorities and none.
     """
 
-    def __init__(self, url: str, token: Secret | None, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, url: str, token: Secret | None, timeout_s: float, tls: RenewedTls | None = None) -> None:
+        self._url, self._timeout_s, self._tls = url, timeout_s, tls
         self._bearer = None if token is None else _Bearer(token)
-        self._client = httpx.Client(base_url=url, auth=self._bearer, timeout=timeout_s, verify=tls or True)
+        self._client = self._connected()
+
+    def _connected(self) -> httpx.Client:
+        verify = True if self._tls is None or self._tls.context is None else self._tls.context
+        return httpx.Client(base_url=self._url, auth=self._bearer, timeout=self._timeout_s, verify=verify)
+
+    def _renew(self) -> None:
+        """Take files of TLS that have changed into use; while they do not fit each other, those before are."""
+        try:
+            if self._tls is None or not self._tls.refreshed():
+                return
+        except OSError as error:
+            log.error("tls.unusable", url=self._url, error=str(error))  # noqa: TRY400 (the text says all)
+            return
+        before, self._client = self._client, self._connected()
+        before.close()
+        log.info("tls.read", url=self._url)
 
     def close(self) -> None:
         """Close its connections."""
@@ -63,6 +102,7 @@ class HttpSession:
             ProviderUnavailable: nobody has heard it.
             AnswerLost: no answer, and it may have been heard.
         """
+        self._renew()
         request = f"{method} {path}"
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
