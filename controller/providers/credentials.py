@@ -38,7 +38,8 @@ def token_of(section: CredentialsSection, problems: Problems) -> Secret | None:
             return secret_from(section.token_env, section.token_file)
         here = problems.at("login")
         secret = secret_from(login.secret_env, login.secret_file)
-        return Secret(Login(LoginSettings(login.url, login.client, login.user, secret)).token)
+        tokens = Login(LoginSettings(login.url, login.client, login.user, secret))
+        return Secret(tokens.token, tokens.refused)
     except SecretUnusable as error:
         here.add(f"{'secret_env or secret_file' if login else 'token_env or token_file'}: {error}")
     except ValueError as error:

@@ -4,6 +4,7 @@ import json
 import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Protocol
 
 import httpx
@@ -143,4 +144,6 @@ class _Bearer(httpx.Auth):
         value = self._token.reveal()
         self.sent = Secret(lambda: value)
         request.headers["Authorization"] = f"Bearer {value}"
-        yield request
+        response = yield request
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            self._token.refused(value)

@@ -14,6 +14,7 @@ class Secret:
     """A secret that neither ``repr`` nor ``str`` shows; who sends it calls ``reveal`` at the last moment."""
 
     _read: Callable[[], str]
+    _refused: Callable[[str], None] = lambda _: None
 
     def reveal(self) -> str:
         """Return the secret; one from a file as the file has it now, for access tokens last minutes and are renewed.
@@ -22,6 +23,10 @@ class Secret:
             SecretUnusable: the file has gone, or anybody may read it.
         """
         return self._read()
+
+    def refused(self, value: str) -> None:
+        """Say that what was revealed was not accepted: there may be another one."""
+        self._refused(value)
 
     def __repr__(self) -> str:
         """Return that there is one, and nothing of it."""

@@ -19,6 +19,7 @@ from controller.providers.secrets import Secret
 from topology.units import shown_time
 
 _EARLY_S = 60  # a token that ends this soon may have ended when it arrives
+_AGAIN_S = 60  # who accepts no token at all has us log in no more often
 _TIMEOUT_S = 10.0
 _SHOWN_CHARACTERS = 100
 
@@ -105,6 +106,7 @@ class Login:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._token = ""
+        self._given_s = 0.0
         self._end_s = 0.0
 
     def token(self) -> str:
@@ -122,6 +124,13 @@ class Login:
                         raise
             return self._token
 
+    def refused(self, token: str) -> None:
+        """Ask for another one next, for this one was not accepted; a new one is kept, since another is no better."""
+        with self._lock:
+            now_s = self._now_s()
+            if token == self._token and now_s >= self._given_s + _AGAIN_S:
+                self._end_s = min(self._end_s, now_s)
+
     def _renew(self) -> None:
         source = f"login at {self._settings.url}"
         asked_s = self._now_s()
@@ -135,7 +144,8 @@ class Login:
             why = str(found.get("error_description") or found.get("error") or "no access_token")[:_SHOWN_CHARACTERS]
             raise SecretUnusable(source, f"gives no token: {answer.status_code}, {why}")
         known_s = asked_s + lasts_s if isinstance(lasts_s, int | float) else ends_s(token)
-        self._token, self._end_s = token, asked_s + _EARLY_S if known_s is None else known_s
+        self._token, self._given_s = token, asked_s
+        self._end_s = asked_s + _EARLY_S if known_s is None else known_s
 
 
 def _object(text: str) -> dict[str, object]:

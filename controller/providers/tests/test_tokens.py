@@ -4,9 +4,11 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from controller.providers.errors import SecretUnusable
+from controller.providers.errors import ProviderDenied, SecretUnusable
+from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_refusals import condensed
-from controller.providers.tests.buying import of
+from controller.providers.secrets import Secret
+from controller.providers.tests.buying import LATER, at_first, of, settings
 from controller.providers.tests.faulty import running
 from controller.providers.tokens import Login, LoginSettings
 
@@ -62,6 +64,32 @@ def test_a_login_that_gives_none_leaves_the_token_that_is_good_until_its_end(des
     with pytest.raises(SecretUnusable, match="401, Invalid user credentials") as told:
         one.token()
     assert "a-password" not in str(told.value)
+
+
+def test_a_token_that_is_not_accepted_is_given_no_more_and_a_new_one_is_kept_for_a_minute(desk):
+    one = login(desk)
+    one.token()
+    desk.now_s += 100
+    one.refused("token-1")
+    assert one.token() == "token-2"
+    for _ in range(3):
+        one.refused("token-1")  # somebody else has sent it at the same time
+        one.refused("token-2")  # it is not the token, then
+        assert one.token() == "token-2"
+    desk.now_s += 60
+    one.refused("token-2")
+    assert one.token() == "token-3"
+
+
+def test_who_is_told_401_comes_with_another_token_the_next_time(desk, fake, url, monkeypatch):
+    one = login(desk)
+    provider = OscarsProvider(settings(url, token=Secret(one.token, one.refused)), at_first)
+    monkeypatch.setattr(fake, "token", "token-1")
+    provider.reserve("CXA5", LATER)
+    fake.token, desk.now_s = "token-2", desk.now_s + 100  # the keys of who gives them were changed
+    with pytest.raises(ProviderDenied):
+        provider.release("CXA5")
+    assert provider.release("CXA5")
 
 
 def test_ten_sentences_of_one_cause_are_a_cause_for_each_port():
