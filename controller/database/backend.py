@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import URL, Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 Upsert = sqlite.Insert | postgresql.Insert
@@ -62,6 +62,16 @@ class Backend(Protocol):
 
     def upsert(self, table: Table) -> Upsert:
         """Return the statement that inserts a row, or replaces the one with its key."""
+
+
+def shown_url(url: URL) -> str:
+    """Return where a database of PostgreSQL is, for people: nothing else of its URL, which may have passwords and keys.
+
+    >>> shown_url(URL.create("postgresql", "root", "secret", database="headway", query={"password": "secret"}))
+    'postgresql://root@/headway'
+    """
+    where = {name: value for name, value in url.query.items() if name in {"host", "port", "dbname"}}
+    return URL.create("postgresql", url.username, None, url.host, url.port, url.database, where).render_as_string()
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, TextClause, create_engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from controller.database.backend import shown_url
 from controller.database.errors import DatabaseFailed
 from controller.database.tables import META
 from controller.database.terms import TERM, TERM_STEP
@@ -143,7 +144,7 @@ class LeaderRow:
         self.stands_by = False
         self._is_said = False  # that we stand by, in the name of the session
         parsed = make_url(url)
-        self._shown = parsed.set(password=None).render_as_string()
+        self._shown = shown_url(parsed)
         wanted = {
             "application_name": f"{_NAMED}{holder}"[:63],
             "connect_timeout": "2",

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from controller.database.backend import BUSY_MS, Upsert, upsert
+from controller.database.backend import BUSY_MS, Upsert, shown_url, upsert
 from controller.database.errors import DatabaseBusy, DatabaseTaken
 from controller.database.leader_row import LEADER_TABLE
 
@@ -59,9 +59,7 @@ class Postgresql:
             "tcp_user_timeout": str(_GONE_S * 1000),
         }
         self._warm: Connection | None = None
-        where = {name: value for name, value in url.query.items() if name in {"host", "port", "dbname"}}
-        shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, where)
-        self.shown = shown.render_as_string()
+        self.shown = shown_url(url)
         self._engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=defaults | dict(url.query)),
             poolclass=NullPool,

@@ -14,6 +14,7 @@ import pytest
 
 from controller.database import Changes, Database, DatabaseFailed, UrlNotUsable
 from controller.database.backends import backend
+from controller.database.leader_row import LeaderRow
 from controller.database.rows import merged
 from controller.tests.database_child import reservation
 from controller.tests.database_contract import Broken, DatabaseContract
@@ -165,8 +166,18 @@ def test_a_url_that_cannot_be_used_is_refused_without_telling_its_password(url):
     assert "secret" not in str(error.value)
 
 
+UNREACHED = "postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret"
+
+
+def test_no_password_is_told_when_the_server_of_a_pairs_row_does_not_answer():
+    row = LeaderRow(UNREACHED, "a", "http://a")
+    with pytest.raises(DatabaseFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
+        row.look()
+    assert "secret" not in str(error.value)
+
+
 def test_no_password_is_told_when_the_server_does_not_answer():
-    database = Database("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
+    database = Database(UNREACHED)
     with pytest.raises(DatabaseFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
         database.open()
     assert "secret" not in str(error.value)
