@@ -69,5 +69,8 @@ def lane_interfaces(interfaces: tuple[HostInterface, ...], sysfs: Path) -> tuple
 def has_sctp_module(modules: Path, release: str = "") -> bool | None:
     """Return whether the running kernel has SCTP to load, or built in; None if its modules cannot be seen."""
     folder = modules / (release or platform.release())
-    lists = [one.read_text() for name in ("modules.dep", "modules.builtin") if (one := folder / name).exists()]
+    try:
+        lists = [one.read_text() for name in ("modules.dep", "modules.builtin") if (one := folder / name).exists()]
+    except OSError:  # hidden, as from a service with ProtectKernelModules=
+        return None
     return any("/net/sctp/sctp.ko" in one for one in lists) if lists else None

@@ -22,6 +22,8 @@ for folder in "${@:2}"; do
         mount --bind "$folder" ".$folder"
     fi
 done
+mkdir -p "usr/lib/modules/$(uname -r)"
+touch "usr/lib/modules/$(uname -r)/modules.dep" # ProtectKernelModules= hides what is there, and only that
 rm -rf etc/systemd/system/*.wants etc/fstab
 cd etc/systemd/system
 for unit in systemd-sysctl.service systemd-binfmt.service systemd-modules-load.service systemd-tmpfiles-setup.service \

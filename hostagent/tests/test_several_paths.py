@@ -1,5 +1,6 @@
 """What a host with several interfaces lacks for Multipath TCP and SCTP, and what a path's death costs it."""
 
+import os
 from dataclasses import replace
 from ipaddress import ip_address
 
@@ -12,6 +13,7 @@ from hostagent.doctor.multipath import MptcpPaths
 from hostagent.doctor.row import FitnessVerdict, Row
 from hostagent.doctor.survey import Interface, Survey
 from hostagent.kernel.probe import Facts
+from hostagent.tests.service import NOBODY
 from topology.protocol import HostInterface
 from topology.wire import Framing
 
@@ -136,6 +138,16 @@ def test_the_module_is_looked_for_among_those_of_the_kernel(tmp_path):
     assert multipath.has_sctp_module(tmp_path, "6.12.0") is False
     (tmp_path / "6.12.0/modules.dep").write_text("kernel/net/sctp/sctp.ko.xz: kernel/lib/libcrc32c.ko.xz\n")
     assert multipath.has_sctp_module(tmp_path, "6.12.0")
+
+
+def test_a_service_that_may_not_look_at_modules_says_that_they_cannot_be_seen(tmp_path):
+    (tmp_path / "modules").mkdir(mode=0)  # so does systemd hide them: ProtectKernelModules=
+    user = os.geteuid()
+    os.seteuid(user or NOBODY)
+    try:
+        assert multipath.has_sctp_module(tmp_path / "modules", "6.12.0") is None
+    finally:
+        os.seteuid(user)
 
 
 def test_bridges_and_link_local_addresses_are_no_lanes(tmp_path):
