@@ -8,6 +8,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import resource
 import signal
 import sys
 import threading
@@ -85,6 +86,8 @@ def run(settings: AgentSettings) -> int:
     """Run the agent until SIGTERM or SIGINT; return the exit code: 0, or 1 with the reasons on stderr."""
     # Blocked before any thread starts, so that the signal waits for the main thread.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # each interface takes up to four
     supervisor = Supervisor.of_this_process(os.environ)
     try:
         with contextlib.ExitStack() as undo:

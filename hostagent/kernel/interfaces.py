@@ -6,6 +6,7 @@ filters of tc, which older kernels have too, would stay.
 
 import errno
 import os
+import resource
 import socket
 from collections.abc import Mapping
 
@@ -16,6 +17,8 @@ from hostagent.log import log
 MARKING = {TrafficWay.EGRESS: "headway_egress"}  # what an IPv6 socket sends to an IPv4 peer
 PROGRAMS = {TrafficWay.INGRESS: "headway_ingress", **MARKING}  # and the end of a transfer
 NOT_ALLOWED = (errno.EPERM, errno.EACCES)  # whatever the interface
+TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)  # likewise
+RESERVED_FILES = 64  # of those that the agent may have open: for its streams, and for who asks for its status
 
 
 class Interfaces:
@@ -32,7 +35,7 @@ class Interfaces:
         Args:
             loaded: the object that has the programs.
             programs: their names.
-            without: the event to log where the kernel has no tcx, or no room at an interface.
+            without: the event to log where the kernel has no tcx, or an interface is left without them.
 
         Raises:
             BpfError: we may not.
@@ -71,6 +74,8 @@ class Interfaces:
                 if error.errno in NOT_ALLOWED:
                     raise
                 self._note_refusal(index, there[index], error)
+                if error.errno in TOO_MANY_FILES:
+                    return
             else:
                 self._refused.pop(index, None)
 
@@ -83,6 +88,10 @@ class Interfaces:
         except BpfError:
             self._detach(index)
             raise
+        most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if max(self._links[index]) >= most_files - RESERVED_FILES:  # each had the lowest number that was free
+            self._detach(index)
+            raise BpfError(f"attaching to interface {index}", errno.EMFILE)
 
     def _note_refusal(self, index: int, name: str, error: BpfError) -> None:
         """Say once why an interface is left without them; it is tried again."""

@@ -119,6 +119,19 @@ def test_an_agent_without_the_library_of_its_metrics_says_what_to_install(tmp_pa
     assert "Traceback" not in done.stderr
 
 
+def test_an_agent_may_open_as_many_files_as_its_hard_limit_says(tmp_path):
+    """The soft limit of systemd, 1024, is too low for a host with many interfaces."""
+    config = tmp_path / "agent.yaml"
+    config.write_text(f"{{host: a, controllers: ['127.0.0.1:1'], metrics: '127.0.0.1:0001', run_dir: {tmp_path}}}")
+    start = (
+        "import sys; sys.modules['prometheus_client'] = None; from pathlib import Path;"
+        "from resource import RLIMIT_NOFILE, getrlimit, setrlimit; setrlimit(RLIMIT_NOFILE, (256, 512));"
+        "from apps.agent import daemon; daemon(Path(sys.argv[1])); print(getrlimit(RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", start, config], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "(512, 512)\n"
+
+
 class Waits:
     """An event that nobody waits for; it has come after so many waits."""
 

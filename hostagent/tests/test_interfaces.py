@@ -2,12 +2,13 @@
 
 import errno
 import os
+import resource
 import socket
 
 import pytest
 
 from hostagent.errors import BpfError
-from hostagent.kernel.interfaces import Interfaces
+from hostagent.kernel.interfaces import RESERVED_FILES, Interfaces
 from hostagent.log import log
 
 NAMES = {1: "lo", 2: "eth0", 3: "eth1"}
@@ -61,6 +62,26 @@ def test_an_interface_that_refuses_while_the_agent_runs_ends_nothing(monkeypatch
         interfaces.follow()
     interfaces.close()
     assert [one["interface"] for one in logs] == ["veth4"]
+
+
+def test_interfaces_that_there_are_no_open_files_for_leave_the_agent_those_that_it_needs(monkeypatch, cleanup):
+    there = [(index, f"veth{index}") for index in range(2, 102)]
+    monkeypatch.setattr(socket, "if_nameindex", lambda: there)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    cleanup.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+    first_free = os.open(os.devnull, os.O_RDONLY)
+    os.close(first_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + RESERVED_FILES + 20, hard))
+    with log.captured() as logs:
+        loaded, interfaces = attached({})
+        cleanup.callback(interfaces.close)
+        interfaces.follow()
+    for _ in range(RESERVED_FILES // 2):
+        cleanup.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+    assert (2, "headway_egress") in loaded.tried
+    assert not interfaces.can_attach
+    (said,) = logs
+    assert "Too many open files" in said["why"]
 
 
 def test_a_kernel_without_tcx_is_asked_once():
