@@ -276,13 +276,13 @@ class Kernel:
 
 
 def _predecessors(lib: Libbpf, inherited: Mapping[str, int]) -> int | None:
-    """Unregister what the agent before has left, by the descriptors it had; return its sockets' storage."""
+    """Unregister what the agent before has left, by the descriptors it had; return its sockets' storage if it fits."""
     ops_fd, conns_fd = inherited.get("ops"), inherited.get("conns")
     if ops_fd is not None:
         if leftovers.unregister(lib, ops_fd):
             log.info("agent.leftover_removed", by="inherited descriptor")
         os.close(ops_fd)
-    return conns_fd
+    return None if conns_fd is None else leftovers.own_storage(lib, conns_fd)
 
 
 def _cleaned(lib: Libbpf, namespace: Namespace, run_dir: Path, had_predecessor: bool) -> int | None:

@@ -205,11 +205,22 @@ def connections_fd(lib: Libbpf, registration: Registration) -> int | None:
             map_fd = _opened(lib, "map", map_id)
             if map_fd is None:
                 continue
-            info = MapInfo()
-            _inform(lib, map_fd, info)
-            if info.type == _SK_STORAGE and info.name == CONNECTIONS_MAP:
-                return map_fd
-            os.close(map_fd)
+            if (storage_fd := own_storage(lib, map_fd)) is not None:
+                return storage_fd
+    return None
+
+
+def own_storage(lib: Libbpf, map_fd: int) -> int | None:
+    """Return a map's descriptor if it is what this version keeps of its sockets; else close it and return None.
+
+    Raises:
+        BpfError: the kernel refused.
+    """
+    info = MapInfo()
+    _inform(lib, map_fd, info)
+    if info.type == _SK_STORAGE and info.name == CONNECTIONS_MAP:
+        return map_fd
+    os.close(map_fd)
     return None
 
 

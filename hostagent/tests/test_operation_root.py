@@ -17,6 +17,9 @@ import pytest
 
 from hostagent.agent import status_socket
 from hostagent.agent.status import AgentState, AgentStatus
+from hostagent.kernel.image import object_image
+from hostagent.kernel.leftovers import CONNECTIONS_MAP
+from hostagent.kernel.loader import BpfObject, Libbpf
 from hostagent.tests.rig import Bulk, FakeController, allocation, halted
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from mininet_tests.testing.eventually import eventually
@@ -136,6 +139,23 @@ def test_after_kill_minus_9_the_next_agent_finds_the_maps_without_being_root(hos
     assert bulk.algorithm.startswith("headway")
     obey(controller, Allocations(2, 60_000, ()))
     assert bulk.algorithm == "reno", "what the socket had before was in the kept map"
+
+
+def test_after_kill_minus_9_an_agent_of_another_version_starts_without_the_records_of_the_one_before(
+    hosts, service, controller, cleanup
+):
+    obey(controller, Allocations(1, 60_000, (PLAN,)))
+    service.process.kill()
+    service.process.wait()
+    older = BpfObject(Libbpf(), object_image().replace(CONNECTIONS_MAP, b"hw_conns_0"))
+    cleanup.callback(older.close)
+    older.load()
+    os.dup2(older.map("hw_conns_0").fd, service.kept["headway-conns"], inheritable=False)
+    service.heard.clear()
+    controller.heard.clear()
+    service.start()
+    eventually(lambda: ready(service), within_s=30, what="ready again")
+    eventually(lambda: controller.applied(1), within_s=10, what="the plan in force again")
 
 
 def test_the_operator_and_prometheus_see_the_rate_that_is_delivered(hosts, service, controller, folder, port, cleanup):
