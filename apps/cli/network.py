@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from topology.protocol import Hello
 
 _CONTROLLER = re.compile(r"(tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
-_DATABASE = re.compile(r"(?:tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}|unix:/.+", re.ASCII)
 _LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
 
 app = typer.Typer(
@@ -125,8 +124,9 @@ def draft(
     """
     from apps.cli.network_asked import NotAsked, bridges
     from apps.cli.network_draft import TODO, drafted
+    from controller.southbound.ovsdb.settings import is_server
 
-    wrong = [each for each in databases if not _DATABASE.fullmatch(each)]
+    wrong = [each for each in databases if not is_server(each)]
     if wrong:
         base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
     for_agents_alone = authority is None or agents_shown is not None

@@ -63,6 +63,11 @@ def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
     assert network.framing_of(("ls1", "ch1")).vlan_tags == 1
 
 
+@pytest.mark.parametrize("remote", ["unix:/run/db.sock", "tcp:192.0.2.1:6640", "tcp:[2001:db8::1]:6640"])
+def test_a_switch_s_database_is_at_a_path_or_an_address(remote):
+    assert parsed(GOOD | {"ovsdb": {"ls1": remote}}, "test.yaml").ovsdb["ls1"] == remote
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -90,6 +95,9 @@ def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
         ({"flows": [{"name": "a", "class": "urgent", "from": "base20", "to": "base21"}]}, "flows[0]: to: base20 and"),
         ({"listen": {"rest": "8080"}}, 'listen.rest: "8080" is not an address'),
         ({"ovsdb": {"s9": "unix:/x"}}, "ovsdb.s9: there is no such switch"),
+        ({"ovsdb": {"ls1": "foo"}}, 'ovsdb.ls1: "foo" is no database, need unix:/PATH, ssl:ADDRESS:PORT or tcp:ADD'),
+        ({"ovsdb": {"ls1": "tcp:s1.example.org:6640"}}, 'ovsdb.ls1: "tcp:s1.example.org:6640" is no database, need'),
+        ({"ovsdb": {"ls1": "ssl:192.0.2.1:66400"}}, 'ovsdb.ls1: "ssl:192.0.2.1:66400" is no database, need'),
         ({"lease": "1 ms"}, "lease: Input should be greater than or equal to"),
         ({"circuits": {"mars": {}}}, "circuits.mars: there is no such circuit; there are chile-illinois"),
         ({"circuits": {"chile-illinois": {"schedule": [HALF, HALF]}}}, "circuits.chile-illinois.schedule: two capac"),

@@ -27,7 +27,7 @@ class SecuredRemote:
         """Read the files.
 
         Args:
-            remote: ``ssl:HOST:PORT``.
+            remote: ``ssl:ADDRESS:PORT``.
             tls: what we show, and who signs what we are shown.
             dpids: of the switches whose queues are there; the server must have the certificate of one of them. None: of
                 any switch.

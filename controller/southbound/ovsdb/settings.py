@@ -1,6 +1,7 @@
 """The section ``ovsdb``: which server has a switch's queues; and what Open vSwitch's queues ask of a policy."""
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 
 from controller.plan.policy import Policy
 from topology import units
@@ -25,12 +26,31 @@ def servers(section: Mapping[str, str], switches: Iterable[str], problems: Probl
     for name, remote in section.items():
         if name not in known:
             problems.at(name).add("there is no such switch")
+        if not is_server(remote):
+            problems.at(name).add(f'"{remote}" is no database, need unix:/PATH, ssl:ADDRESS:PORT or tcp:ADDRESS:PORT')
         if remote.startswith("ssl:") and not tls:
             problems.at(name).add(
                 f'"{remote}" needs what is shown to switches: say tls: {{..., switches: {{certificate: NAME.pem, key: '
                 "NAME.key}}, made by: headway pki ovsdb DIR --name NAME"
             )
     return {name: section.get(name, DEFAULT_OVSDB) for name in known}
+
+
+def is_server(remote: str) -> bool:
+    """Return whether a server can be dialled by this: the ovs package looks no names up.
+
+    >>> is_server("unix:/run/openvswitch/db.sock"), is_server("tcp:[::1]:6640"), is_server("ssl:s1.example.org:6640")
+    (True, True, False)
+    """
+    transport, _, where = remote.partition(":")
+    if transport == "unix":
+        return where.startswith("/")
+    host, _, port = where.rpartition(":")
+    try:
+        ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return transport in {"ssl", "tcp"} and port.isdecimal() and 0 < int(port) < 65536
 
 
 def check_guarantees(network: Network, policy: Policy, problems: Problems) -> None:

@@ -49,7 +49,7 @@ class QueueWriter:
         """Begin to connect.
 
         Args:
-            remote: ``unix:PATH``, ``tcp:HOST:PORT`` or ``ssl:HOST:PORT``.
+            remote: ``unix:PATH``, ``tcp:ADDRESS:PORT`` or ``ssl:ADDRESS:PORT``.
             tls: our files for ``ssl:``.
             dpids: of the switches whose queues are there; with ``ssl:`` the server must have one's certificate.
             term: under which we lead: where somebody of a later one has written, we write no more. None for who writes
