@@ -67,6 +67,7 @@ class SwitchSessions:
         self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
         self._claimants: dict[int, SwitchConnection] = {}  # who wait until it is known whether the first is there
+        self._told_up: set[int] = set()  # the switches that the listener holds for there
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these
         self._arrived = threading.Condition(self._lock)
@@ -163,6 +164,7 @@ class SwitchSessions:
             del self._asked[datapath.id]
             older = self._connections.get(datapath.id)
             self._connections[datapath.id] = connection
+            self._told_up.add(datapath.id)
             if older is not None:
                 older.end()
             ports = dict(connection.ports)
@@ -180,19 +182,19 @@ class SwitchSessions:
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
         with self._lock:
-            connection = self._known(datapath)
+            connection, dpid = self._known(datapath), datapath.id
             if connection is None:
                 return  # it never finished the handshake, or a newer connection has replaced it
-            for waiting in (self._asked, self._claimants):
-                if connection is waiting.get(datapath.id):
-                    del waiting[datapath.id]
-                    return
-            del self._connections[datapath.id]
-            self._gone_s[datapath.id] = time.monotonic()
+            kept = next(its for its in (self._asked, self._connections, self._claimants) if its.get(dpid) is connection)
+            del kept[dpid]
+            if kept is self._claimants or dpid in self._connections or dpid not in self._told_up:
+                return  # who stood by has told of some that have not obeyed it since, and says that they are gone
+            self._told_up.remove(dpid)
+            self._gone_s[dpid] = time.monotonic()
             connection.end()
-            claimant = self._claimants.get(datapath.id)
-        (_log.warning if self._leads() else _log.info)("switch.down", dpid=f"{datapath.id:#018x}")
-        self._changes.put(partial(self._listener.switch_down, datapath.id))
+            claimant = self._claimants.get(dpid)
+        (_log.warning if self._leads() else _log.info)("switch.down", dpid=f"{dpid:#018x}")
+        self._changes.put(partial(self._listener.switch_down, dpid))
         if claimant is not None:
             self._replace(connection, claimant)
 

@@ -107,6 +107,17 @@ def test_who_begins_to_lead_asks_each_switch_again_and_writes_nothing_before_it_
     assert listener.told == [DPID, DPID, DPID + 1]
 
 
+def test_a_switch_that_dies_before_it_obeys_who_begins_to_lead_is_said_to_be_gone(standing_by, listener):
+    died, is_back = connected(standing_by), connected(standing_by, id=DPID + 1)
+    died.role = is_back.role = ()
+    standing_by.lead(TERM + 1)
+    standing_by.disconnected(died)
+    connected(standing_by, id=DPID + 1)
+    standing_by.disconnected(is_back)  # it has called anew meanwhile
+    standing_by.close()
+    assert listener.told == [DPID, DPID + 1, -DPID, DPID + 1]
+
+
 def test_who_begins_to_lead_where_another_leads_already_is_let_go(standing_by, listener):
     datapath = connected(standing_by)
     datapath.role = STALE
