@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from itertools import islice
 from pathlib import Path
 
 from hostagent.doctor import multipath, netlink, receive_window
@@ -192,6 +191,7 @@ def _speed_bps(path: Path) -> int | None:
 def host_interfaces() -> tuple[HostInterface, ...]:
     """Return this namespace's interfaces that have addresses, in the kernel's order, the loopback aside.
 
+    Those that are reached on their own link alone, as containers' are, come last: there may be more than are told.
     What the kernel does not tell is left out.
     """
     found: dict[int, list[Address]] = {}
@@ -201,13 +201,14 @@ def host_interfaces() -> tuple[HostInterface, ...]:
             raw = netlink.attribute(message, _ADDRESS.size, _LOCAL)  # IPv4's; of a line to one peer _ANY is the peer's
             found.setdefault(index, []).append(ip_address(raw or netlink.attribute(message, _ADDRESS.size, _ANY)))
     names = dict(socket.if_nameindex())
-    known = ((names[index], its) for index, its in sorted(found.items()) if names.get(index, "lo") != "lo")
+    known = [(names[index], its) for index, its in sorted(found.items()) if names.get(index, "lo") != "lo"]
+    known.sort(key=lambda one: all(address.is_link_local for address in one[1]))
     mtus = mtus_bytes()
     return tuple(
         HostInterface(
             name, tuple(its[:MOST_ADDRESSES]), mtus.get(name, 0), _speed_bps(INTERFACES / name / "speed") or 0
         )
-        for name, its in islice(known, MOST_INTERFACES)
+        for name, its in known[:MOST_INTERFACES]
     )
 
 

@@ -2,7 +2,10 @@
 
 import fcntl
 import json
+import socket
+import struct
 import subprocess
+from contextlib import nullcontext
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from hostagent.doctor import survey
 from hostagent.doctor.buffers import Numbers
 from hostagent.doctor.survey import OtherNamespace
 from hostagent.kernel.leftovers import lock_path
+from topology.protocol import MOST_INTERFACES
 
 
 def process(proc: Path, pid: int, namespace: str, name: str) -> None:
@@ -66,6 +70,21 @@ def test_interfaces_are_told_with_their_addresses_as_the_kernel_has_them():
     }
     told = survey.host_interfaces()
     assert {one.name: (one.mtu_bytes, set(one.addresses)) for one in told} == known
+
+
+def test_interfaces_that_others_reach_are_told_before_seventy_that_only_their_own_link_does(monkeypatch):
+    addresses = {2: "192.0.2.1", **{index: f"fe80::{index:x}" for index in range(3, 73)}, 73: "10.1.0.5"}
+
+    def answer(*_):
+        for index, text in addresses.items():
+            packed = ip_address(text).packed
+            yield struct.pack("=BBBBI", 0, 0, 0, 0, index) + struct.pack("=HH", 4 + len(packed), 1) + packed
+
+    monkeypatch.setattr(survey.netlink, "connected", nullcontext)
+    monkeypatch.setattr(survey.netlink, "dumped", answer)
+    monkeypatch.setattr(socket, "if_nameindex", lambda: [(index, f"if{index}") for index in addresses])
+    told = [one.name for one in survey.host_interfaces()]
+    assert (told[:3], len(told)) == (["if2", "if73", "if3"], MOST_INTERFACES)
 
 
 def test_what_is_no_address_is_refused():
