@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import AttachmentRefused
-from topology.certificates import Kind, Pems, certificate_faults, certificates_in, expires, names
+from topology.certificates import Kind, Pems, certificate_faults, certificates_in, expires, names, revoked_serials
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -59,6 +59,13 @@ class ClientTls:
         except (OSError, ValueError) as error:
             raise AttachmentRefused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
         return int(expires(certificate).timestamp())
+
+    def has_revoked(self, serial: int) -> bool:
+        """Return whether a controller's certificate is on the list as that is now; not if there is none that is fit."""
+        try:
+            return self.revoked is not None and serial in revoked_serials(self.revoked.read_bytes())
+        except (OSError, ValueError):
+            return False
 
     def context(self) -> ssl.SSLContext:
         """Return the client's side of it, as the files are now.

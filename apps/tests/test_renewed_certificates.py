@@ -1,4 +1,4 @@
-"""A certificate that is renewed while its agent is attached: it is shown, and what was said of the old one ends."""
+"""Certificates while an agent is attached: one that is renewed is shown, and a controller that is revoked is left."""
 
 import contextlib
 
@@ -41,9 +41,9 @@ def sessions(own, listener):
 
 
 @contextlib.contextmanager
-def attached(own):
+def attached(own, revoked=None):
     """An agent whose certificate has 19 days left, attached; yield what is logged, the listener and the sessions."""
-    listener, tls = AgentsListener(), own.agent(days=120)
+    listener, tls = AgentsListener(), own.agent(days=120, revoked=revoked)
     with (
         both_logged() as logs,
         sessions(own, listener) as (controller, address),
@@ -96,6 +96,14 @@ def test_a_certificate_of_an_authority_that_is_new_here_is_shown_at_the_next_cal
         pki_files.make(own.folder, Kind.AGENT, ("base20",), TODAY, 90, force=True)
         before = len(said(logs, "agent.certificate_ending"))
         eventually(lambda: len(said(logs, "agent.certificate_ending")) > before + 2, within_s=10, what="it has looked")
+    assert listener.up == ["base20"]
+
+
+def test_a_controller_that_is_revoked_is_left_and_not_believed_again(own):
+    with attached(own, revoked=own.folder / "crl.pem") as (logs, listener, _, _agent):
+        own.revoke("127.0.0.1")
+        eventually(lambda: said(logs, "agent.refused"), within_s=10, what="it is left, and refused at the next call")
+    assert [entry["why"] for entry in said(logs, "agent.lost")] == [shown_certificate.REVOKED]
     assert listener.up == ["base20"]
 
 

@@ -1,4 +1,7 @@
-"""Our certificate while a stream is open: one that was renewed is shown, and each day it is said that it ends soon."""
+"""The certificates of a stream while it is open: ours is shown once it was renewed, and a revoked one is not believed.
+
+Each day it is said that ours ends soon.
+"""
 
 import time
 from pathlib import Path
@@ -10,6 +13,7 @@ from hostagent.settings import AgentSettings
 from topology.certificates import ENDING_AGAIN_S, ending_days
 
 LOOK_S = 60.0
+REVOKED = "the controller's certificate was revoked"
 RENEWED = "our certificate was renewed: the next stream shows it"
 
 
@@ -31,9 +35,9 @@ class ShownCertificate:
             self._say_ending(whose)
 
     def look(self) -> None:
-        """End the stream if there is another certificate to be shown; once a minute.
+        """End the stream if the controller's certificate is revoked, or we have another to show; once a minute.
 
-        Not with other authorities: which the controller has by now is not known here, and a stream that is open holds.
+        Not for other authorities: which the controller has by now is not known here, and a stream that is open holds.
         """
         now_s = time.monotonic()
         if self._tls is None or now_s < self._look_s:
@@ -42,6 +46,9 @@ class ShownCertificate:
         if now_s >= self._say_s:
             self._say_s = now_s + ENDING_AGAIN_S
             self._say_ending("host")  # of the controller's it is not known here whether it was renewed
+        if self._tls.has_revoked(self._stream.serial):
+            self._stream.cancel(REVOKED)
+            return
         try:
             renewed = self._tls.ends_s() != self._stream.ends_s["host"]
         except AttachmentRefused:

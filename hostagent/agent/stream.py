@@ -66,6 +66,7 @@ class ControllerStream:
         attached_s: since when the controller has told us something, Unix seconds; 0 if it has not yet.
         attached_ns: the same, CLOCK_MONOTONIC.
         ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
+        serial: the number of the controller's certificate; 0 without TLS.
     """
 
     def __init__(self, controller: str, tls: ClientTls | None, bell: Bell | None = None) -> None:
@@ -74,6 +75,7 @@ class ControllerStream:
         self.opened_ns = 0
         self.attached_s = self.attached_ns = 0
         self.ends_s: dict[str, int] = {}
+        self.serial = 0
         self._tls = tls
         self._outbox: deque[bytes] = deque()
         self._cancelled = False
@@ -173,6 +175,7 @@ class ControllerStream:
             shown: Any = tls.getpeercert() or {}
             if any(kind == "URI" and uri_kind(name) is not None for kind, name in shown.get("subjectAltName", ())):
                 raise AttachmentRefused(NOT_A_CONTROLLERS)
+            self.serial = int(shown["serialNumber"], 16)
             self.ends_s["controller"] = ssl.cert_time_to_seconds(str(shown["notAfter"]))
 
     def _connect(self, family: int, address: object) -> None:
