@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from socketserver import ThreadingMixIn
+from socketserver import TCPServer, ThreadingMixIn
 from threading import Thread
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -78,6 +78,12 @@ class _Server(ThreadingMixIn, WSGIServer):
     """A thread for each scrape."""
 
     daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Bind as the library does, but do not look for this host's name: nobody needs it, and that may take long."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
 
 
 class _Handler(WSGIRequestHandler):

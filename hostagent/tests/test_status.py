@@ -129,5 +129,17 @@ def test_prometheus_gets_the_same(tmp_path: Path):
     } <= lines
 
 
+def test_metrics_are_served_without_a_look_for_this_hosts_name(monkeypatch):
+    """A resolver that is silent would hold up the start, and with it the first dial."""
+    asked = []
+    monkeypatch.setattr(socket, "getfqdn", lambda name="": asked.append(name) or name)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    _, end = metrics.metrics_server(f"127.0.0.1:{port}", lambda: stands(sight(0)))
+    assert "headway_agent_epoch 7.0" in scraped(port)
+    end()
+    assert asked == []
+
+
 def test_the_line_for_the_service_manager_says_what_matters():
     assert stands(sight(1)).line == "holding: epoch 7, 1 allocations; attached to 192.0.2.9:50051"
