@@ -107,5 +107,6 @@ def _sctp_unseen(survey: Survey) -> Row:
     if survey.has_sctp_module is None:
         fix = f"modprobe sctp on the machine itself, then headway agent check again; {UNUSED}"
         return Row("SCTP", "modules not visible here", "loaded", FitnessVerdict.WARN, why, fix)
-    fix = f"boot a kernel with CONFIG_IP_SCTP=m, as Debian's; {UNUSED}"
+    packages = "kernel-modules-extra (RHEL) or linux-modules-extra-$(uname -r) (Ubuntu)"
+    fix = f"install {packages}, else boot a kernel with CONFIG_IP_SCTP=m, as Debian's; {UNUSED}"
     return Row("SCTP", "this kernel has no module sctp", "loaded", FitnessVerdict.WARN, why, fix)

@@ -127,6 +127,7 @@ def test_a_shorter_timeout_stays():
 def test_sctp_that_is_not_loaded_is_told_from_sctp_that_is_not_there():
     assert found(replace(TWO, has_sctp_module=True))["SCTP"].fix.startswith("modprobe sctp")
     assert found(TWO)["SCTP"].now == "this kernel has no module sctp"
+    assert "kernel-modules-extra" in found(TWO)["SCTP"].fix, "where RHEL has it"
     assert found(replace(TWO, has_sctp_module=None))["SCTP"].now == "modules not visible here"
     assert "SCTP" not in found(with_sctp(TWO))
 
