@@ -74,7 +74,6 @@ class Agent:
         self._settings = settings
         self._kernel = kernel
         self._buffers = buffers
-        self._mss_bytes = Framing(survey.largest_mtu_bytes()).mss_bytes
         self._in_force = HeldPlan(KernelPlan())
         self._highest_epoch = 0  # that was ever obeyed; a lower one is an older controller's
         self._declined: Declined | None = None  # what was declined last
@@ -250,7 +249,8 @@ class Agent:
             return
         segments = tuple(entry.window_segments for entry in told.entries)
         try:
-            self._buffers.fit(Windows(told.receive_window_bytes, segments, self._mss_bytes))
+            mss_bytes = Framing(survey.largest_mtu_bytes()).mss_bytes  # as it is now
+            self._buffers.fit(Windows(told.receive_window_bytes, segments, mss_bytes))
         except OSError as error:
             log.warning("buffers.refused", why=str(error))
 

@@ -100,6 +100,14 @@ def test_without_root_the_agent_holds_a_plan_and_opens_the_windows(hosts, servic
     assert service.kept == {}
 
 
+def test_the_memory_that_windows_may_take_follows_the_mtu_as_it_is_now(hosts, service, controller, folder):
+    obey(controller, Allocations(1, 60_000, (PLAN,)))
+    before = eventually(lambda: stands(folder).buffers_may_take_bytes, within_s=5, what="the next look")
+    hosts[0].ip("link", "set", hosts[0].interface, "mtu", "9000")
+    obey(controller, Allocations(2, 60_000, (PLAN,)))
+    eventually(lambda: stands(folder).buffers_may_take_bytes > 3 * before, within_s=5, what="room for larger segments")
+
+
 def test_the_service_manager_hears_that_it_lives_and_how_it_stands(service, controller):
     obey(controller, Allocations(3, 60_000, (PLAN,)))
     said = f"WATCHDOG=1\nSTATUS=holding: epoch 3, 1 allocations; attached to {controller.address}"
