@@ -122,6 +122,11 @@ class Reports:
                 return state.grant(name, plan.epoch, plan.of_host(name))
             return state.grant(name, max(up.sent_epoch, state.value.own_epoch), up.sent)
 
+    def host_again(self, hello: Hello) -> None:
+        """Take in that the agent of a host that is up says what it acts on, or has, anew."""
+        with self._state.changed:
+            self._compare_addresses(hello)
+
     def _compare_addresses(self, hello: Hello) -> None:
         """Say which addresses the network gives a host that it does not have: what it sends would not be the plan's."""
         if not hello.interfaces:  # an agent that does not say

@@ -165,7 +165,8 @@ class Hello:
         epoch: of what its kernel holds, 0 if nothing; None from an older agent, which does not say.
         lease_left_ms: for how long that still holds.
         entries: what it is.
-        interfaces: its host's that have addresses, the loopback aside; said when it calls. None from an older agent.
+        interfaces: its host's that have addresses, the loopback aside; said when it calls, and when these have changed.
+            None from an older agent.
         codes_tails: whether it sends parities where an allocation says so, and rebuilds what those that come are for.
     """
 

@@ -31,6 +31,9 @@ class Callers:
                 self._heard(kept)
         return None
 
+    def host_again(self, hello: Hello) -> None:
+        """Nothing: nobody was let in."""
+
     def host_down(self, host: str) -> None:
         """Nothing: nobody was let in."""
 

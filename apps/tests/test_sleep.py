@@ -1,14 +1,15 @@
-"""What an agent knows of its lease: through a sleep, and when it calls a controller that knows nothing."""
+"""What an agent knows of its lease: through a sleep, and when it calls a controller that knows nothing; of its host."""
 
 import time
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_address
 
 from apps.tests.trusting import AgentsListener, agent_running, both_logged
 from controller.southbound.agents.hosts import HostSessions
+from hostagent.agent import agent as agent_module
 from hostagent.doctor import survey
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.loopback import free_port
-from topology.protocol import Allocation, Allocations, FlowClass
+from topology.protocol import Allocation, Allocations, FlowClass, HostInterface
 
 LEASE_MS, SLEPT_NS = 60_000, 600_000_000_000
 HELD = Allocation("background/base20", FlowClass.BACKGROUND, IPv4Network("10.20.20.100/32"), 10**8, 1_500)
@@ -54,6 +55,28 @@ def test_an_agent_that_calls_again_says_what_it_holds_and_for_how_long():
     assert (first.epoch, first.lease_left_ms, first.entries) == (0, 0, ())
     assert (second.epoch, second.entries) == (7, (HELD,))
     assert LEASE_MS // 2 < second.lease_left_ms < LEASE_MS
+
+
+def test_an_agent_whose_host_has_another_address_says_so_while_it_is_attached(monkeypatch):
+    listener, address = GenerousListener(), f"127.0.0.1:{free_port()}"
+    before, after = (HostInterface("eth0", (ip_address(text),)) for text in ("10.1.0.5", "10.2.0.5"))
+    container = HostInterface("veth1", (ip_address("fe80::1"),))
+    has = [before]
+    monkeypatch.setattr(survey, "host_interfaces", lambda: tuple(has))
+    monkeypatch.setattr(agent_module, "ADDRESSES_S", 0.0)
+    sessions = HostSessions(listener, LEASE_MS)
+    sessions.start(address)
+    with agent_running(address) as agent:
+        eventually(lambda: listener.applied, within_s=10, what="the plan is applied")
+        has.append(container)
+        agent.report()
+        has[0] = after
+        agent.report()
+        agent.report()
+        eventually(lambda: listener.again, within_s=10, what="it says hello again")
+    sessions.stop()
+    (said,) = listener.again
+    assert (said.interfaces, said.epoch, said.entries) == ((after, container), 7, (HELD,))
 
 
 def test_what_is_reported_while_an_agent_looks_at_its_interfaces_does_not_go_before_its_hello(monkeypatch):

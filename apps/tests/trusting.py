@@ -74,11 +74,14 @@ class AgentsListener:
 
     def __init__(self, epoch=7):
         self.epoch = epoch
-        self.up, self.down, self.applied, self.declined = [], [], [], []
+        self.up, self.again, self.down, self.applied, self.declined = [], [], [], [], []
 
     def host_up(self, hello):
         self.up.append(hello.host)
         return Allocations(self.epoch, LEASE_MS) if hello.host in {"base20", "base21"} else None
+
+    def host_again(self, hello):
+        self.again.append(hello)
 
     def host_down(self, host):
         self.down.append(host)

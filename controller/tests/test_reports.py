@@ -44,6 +44,14 @@ def test_a_host_that_lacks_an_address_of_the_network_is_said(site):
     assert said.fields == {"host": "base20", "lacks": "10.20.20.20", "has": "10.9.9.9"}
 
 
+def test_a_host_that_has_lost_an_address_of_the_network_while_it_is_connected_is_said(site):
+    interface = HostInterface("eth0", (ip_address("10.9.9.9"),))
+    site.reports.host_again(Hello("base20", "1", "6.12", interfaces=(interface,)))
+    site.reports.host_again(Hello("base20", "1", "6.12"))  # only what it acts on has changed
+    (said,) = [one for one in site.state.events.since(0).events if one.name == "host.other_address"]
+    assert said.fields == {"host": "base20", "lacks": "10.20.20.20", "has": "10.9.9.9"}
+
+
 def under_way(site):
     """An image that both of its senders want to send."""
     site.announce(image())

@@ -33,6 +33,7 @@ from hostagent.log import log
 from hostagent.settings import AgentSettings
 from hostagent.stores.stores import Stores
 from topology import __version__
+from topology.addresses import Address
 from topology.protocol import (
     SAID_AGAIN_S,
     Allocation,
@@ -41,6 +42,7 @@ from topology.protocol import (
     Declined,
     Demand,
     Hello,
+    HostInterface,
     Repaired,
     parsed_allocations,
     to_bytes,
@@ -49,6 +51,7 @@ from topology.telemetry import Telemetry
 from topology.wire import Framing
 
 REPORT_S = 1.0
+ADDRESSES_S = 60.0  # how often they are looked at
 NOT_RENEWED = "no renewal came before the lease ended"
 
 
@@ -90,6 +93,7 @@ class Agent:
         self._flipping = threading.Lock()  # the ring has one reader at a time
         self._streams = OpenStreams()
         self._staying = Staying(settings.controllers, self._attach, self._streams.cancel)
+        self._addresses, self._look_s = _addresses(survey.host_interfaces()), time.monotonic() + ADDRESSES_S
         self._obeyed: ControllerStream | None = None  # by whose message the plan came into force
 
     def serve(self) -> None:
@@ -263,6 +267,7 @@ class Agent:
             AgentError: the kernel does not let the counters be read.
         """
         stores = self._stores.told()
+        self._tell_addresses()
         try:
             with self._lock:  # what is said of demand here must not overtake what is said of it elsewhere
                 self._repair()
@@ -286,6 +291,18 @@ class Agent:
             buffers=self._buffers.shown if self._buffers else {},
             buffers_may_take_bytes=self._buffers.may_take_bytes if self._buffers else 0,
         )
+
+    def _tell_addresses(self) -> None:
+        """Say hello again if the host has other addresses by now than when that was looked at last."""
+        now_s = time.monotonic()
+        if now_s < self._look_s:
+            return
+        self._look_s = now_s + ADDRESSES_S
+        interfaces = survey.host_interfaces()
+        before, self._addresses = self._addresses, _addresses(interfaces)
+        if self._addresses != before:
+            with self._obeying:
+                self._streams.send(to_bytes(replace(self._hello(), interfaces=interfaces)))
 
     def _give_up_the_silent(self, telemetry: Telemetry, now_ns: int) -> None:
         """End the streams of controllers that let the lease end; of several, of those that say nothing at all.
@@ -365,3 +382,8 @@ class Agent:
             self._lapse_said = True
             self._counting.not_counted(in_force.plan.held)
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
+
+
+def _addresses(interfaces: tuple[HostInterface, ...]) -> frozenset[Address]:
+    """Return by which addresses others reach a host; containers, which come and go, have others on their own links."""
+    return frozenset(its for one in interfaces for its in one.addresses if not its.is_link_local)

@@ -88,6 +88,9 @@ class Controller:
         """Note it."""
         self.up.discard(host)
 
+    def host_again(self, hello: Hello) -> None:
+        """No address changes."""
+
     def hosts_applied(self, said: Sequence[tuple[str, Applied]]) -> None:
         """Note when."""
         self.applied_ns |= {(host, applied.epoch): time.monotonic_ns() for host, applied in said}

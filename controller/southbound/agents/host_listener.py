@@ -13,6 +13,9 @@ class HostListener(Protocol):
     def host_up(self, hello: Hello) -> Allocations | None:
         """An agent has said hello; return what it may do now, or None if there is no such host."""
 
+    def host_again(self, hello: Hello) -> None:
+        """An agent has said hello again: it acts on another controller's plan, or has other addresses."""
+
     def host_down(self, host: str) -> None:
         """The agent's stream has ended."""
 

@@ -228,6 +228,7 @@ class HostSessions:
                 self._greet(connection, said)
             case Reaction.KEEP, Hello() if said.host == self._by_connection[connection].host:
                 self._by_connection[connection].hello = said
+                self._listener.host_again(said)
             case Reaction.TAKE, _:
                 self._report(self._by_connection[connection].host, said)
             case Reaction.CLOSE, _:

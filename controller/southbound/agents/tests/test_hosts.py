@@ -36,13 +36,17 @@ class RecordingListener:
 
     def __init__(self):
         self.up, self.down, self.applied, self.telemetry, self.declined = [], [], [], [], []
-        self.demand, self.repaired = [], []
+        self.demand, self.repaired, self.again = [], [], []
         self.withheld = set()  # hosts that are told nothing
 
     def host_up(self, hello):
         """Let base20 in."""
         self.up.append(hello.host)
         return Allocations(7, LEASE_MS) if hello.host == "base20" else None
+
+    def host_again(self, hello):
+        """Note it."""
+        self.again.append(hello)
 
     def host_down(self, host):
         """Note it."""
@@ -288,3 +292,4 @@ def test_who_begins_to_lead_greets_all_agents_anew_with_what_they_said_they_act_
         eventually(lambda: parsed_allocations(told()).epoch == 14, within_s=5, what="it is greeted anew")
         assert sessions.greeted.wait(5)
     assert [(one.host, one.epoch, one.lease_left_ms) for one in kept] == [("base20", 0, 0), ("base20", 40, LEASE_MS)]
+    assert [(one.host, one.epoch) for one in listener.again] == [("base20", 40)]
