@@ -186,11 +186,14 @@ class AuditRunner:
         return Part(Compared(seen.proper, lasting), sent)
 
     def _sent_again(self, name: str, epoch: int) -> bool:
-        """Send a host once more what it was sent last; return False if that is of another epoch by now."""
+        """Send a host once more what it was sent last; return False if it has gone, or that is of another epoch by now.
+
+        The lease of one that has gone runs out: to write down that it was sent something would renew it for good.
+        """
         state = self._state
         with state.changed:
             known = state.reported.hosts[name]
-            if known.sent_epoch != epoch:
+            if not known.connected or known.sent_epoch != epoch:
                 return False
             self._hosts.send(name, state.grant(name, epoch, known.sent))
             # What it says after this is what counts.

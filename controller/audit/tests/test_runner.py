@@ -8,7 +8,7 @@ from controller.plan.admission import Request
 from controller.plan.faults import PlaceFault
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.tests.fakes import START_US, FakeSite, ready_site
+from controller.tests.fakes import LEASE_MS, START_US, FakeSite, ready_site
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, Telemetry
@@ -293,3 +293,24 @@ def test_what_a_host_said_before_it_confirmed_says_nothing():
     site.hosts.sent.clear()
     pass_interval(site)
     assert site.hosts.sent == []
+
+
+def test_the_lease_of_a_host_that_goes_amid_an_audit_runs_out():
+    site = ready_site()
+    site.clock.now_us += INTERVAL_US
+    drifted = [name for name, state in site.value.reported.hosts.items() if state.sent]
+    for name in drifted:
+        telemetry(site, name, 0)
+    send, site.hosts.sent = site.hosts.send, []
+
+    def next_one_goes(host, allocations):
+        send(host, allocations)
+        if len(site.hosts.sent) == 1:
+            site.reports.host_down(drifted[1])
+
+    site.hosts.send = next_one_goes
+    pass_interval(site)
+    assert [host for host, _ in site.hosts.sent] == drifted[:1]
+    site.clock.now_us += LEASE_MS * 1000
+    gone = site.value.reported.hosts[drifted[1]]
+    assert gone.leases.acting(site.state.elapsed_us()) == ()
