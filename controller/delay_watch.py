@@ -10,15 +10,19 @@ from topology.units import shown_delay
 
 
 def measure_delays(state: GuardedState, host: str, telemetry: Telemetry) -> None:
-    """Take in what a host has seen of circuits whose delay is not known; under the lock."""
+    """Take in what a host has seen of circuits whose delay is not known; under the lock.
+
+    Of one whose line is down it sees none: its switch leads its data another way before the host is told of that.
+    """
     site, known = state.site, state.reported.hosts[host]
     bounds = site.delay_bounds
     if not bounds or state.value.stands_by:
         return
     moves = moving(bounds, site.network, known.moving, known.sent, telemetry.entries)
     state.put_host(host, known._replace(moving=moves))
-    delays, news = state.reported.delays, list[DelayNews]()
-    for one in circuit_times(bounds, site.network, state.desired.plan, moves, telemetry.entries):
+    delays, news, down = state.reported.delays, list[DelayNews](), state.reported.lines.down(state.elapsed_us())
+    times = circuit_times(bounds, site.network, state.desired.plan, moves, telemetry.entries)
+    for one in (one for one in times if one.circuit not in down):
         delays, found = delays.seen(one, bounds[one.circuit], state.now())
         news += [] if found is None else [found]
     state.go_by(delays)

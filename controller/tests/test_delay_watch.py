@@ -7,8 +7,9 @@ import pytest
 from controller.database.rows import Changes
 from controller.delay_watch import take_saved_delays
 from controller.plan.delays import PERIOD_US, DelaySource, MeasuredDelay
+from controller.plan.lines import RETURN_AFTER_US
 from controller.tests.fakes import FakeSite, image, ready_site, sending_image
-from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
 from topology.protocol import Hello
 from topology.relinking import relinked
 from topology.telemetry import EntryTelemetry, Telemetry
@@ -156,3 +157,19 @@ def test_a_new_stream_is_looked_at_anew(site):
     site.reports.host_down(RAW)
     site.reports.host_up(Hello(RAW, "0", "6.12", epoch=site.value.reported.hosts[RAW].sent_epoch))
     assert site.value.reported.hosts[RAW].moving == {}
+
+
+def test_what_a_switch_leads_round_a_dead_line_is_no_measure_of_that_line():
+    """The host is told of the other circuit some round trips later; a third of its window would be left for minutes."""
+    site = ready_site(network=bounded(chile_illinois_2()))
+    site.wire()
+    raw, network = standing(site, RAW), site.state.site.network
+    (wan,) = (link for tail, head, link in network.circuit_links if (tail, head) == ("ls1", "north"))
+    raw.tells(rtt_us(90_000), seconds=20)
+    site.port_said(1, wan.port_no, is_live=False)
+    raw.tells(rtt_us(30_000))  # by the south, before the host is told
+    site.port_said(1, wan.port_no, is_live=True)
+    raw.tells(rtt_us(30_000), seconds=RETURN_AFTER_US // S + 1)
+    raw.tells(rtt_us(90_000), seconds=PERIOD_US // S)
+    measured = [(one["circuit"], one["measured"]) for one in said(site, "circuit.delay_measured")]
+    assert measured == [("north", "90 ms")]
