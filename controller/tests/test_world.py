@@ -109,6 +109,11 @@ class SiteMachine(RuleBasedStateMachine):
         self.world.breaks(self.host(data))
 
     @rule(data=st.data())
+    def a_host_starts_anew(self, data):
+        """It has forgotten what it was told, and what it has said."""
+        self.world.starts_anew(self.host(data))
+
+    @rule(data=st.data())
     def a_host_calls(self, data):
         """It dials again."""
         self.world.calls(self.host(data))

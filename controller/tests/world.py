@@ -5,8 +5,7 @@ order, at any time; a stream that breaks loses what is in it.
 """
 
 import threading
-from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from controller.database.terms import TERM_STEP
 from controller.plan.faults import Closed, PlaceFault
@@ -25,6 +24,7 @@ from controller.state.layers import UNKNOWN, link_layers
 from controller.state.value import SiteState
 from controller.tests.fakes import Clock, value_of
 from controller.tests.ground import Ground
+from controller.tests.world_host import WorldHost
 from controller.work.convergence import Convergence
 from controller.work.kept import KeptLooks, untold
 from controller.work.mending import Mending
@@ -37,33 +37,6 @@ LEASE_US = LEASE_MS * 1000
 FOREVER_US = 2**62
 AN_END = (1, 1)  # of a circuit; one end's word is enough
 START_TAKES_US = 100_000  # epochs begin with the time, so that none is given twice
-
-
-@dataclass(slots=True)
-class WorldHost:
-    """A host as it is.
-
-    Attributes:
-        in_force: what its kernel holds, and of which epoch.
-        until_us: when that lease ends.
-        stepped_down: the flows that it keeps to their standby rate.
-        inbox: what is on its way to it, with the time it was sent.
-        outbox: what is on its way to the controller.
-        hangs: it reads nothing.
-    """
-
-    in_force: tuple[int, tuple[Entry, ...]] = (0, ())
-    until_us: int = 0
-    stepped_down: set[str] = field(default_factory=set)
-    inbox: deque[tuple[int, int, tuple[Entry, ...]]] = field(default_factory=deque)
-    outbox: deque[Applied | Demand] = field(default_factory=deque)
-    hangs: bool = False
-
-    def acting(self, now_us: int) -> tuple[Entry, ...]:
-        """Return what it really may send."""
-        if now_us >= self.until_us:
-            return ()
-        return tuple(e.stepped_down() if e.flow.name in self.stepped_down else e for e in self.in_force[1])
 
 
 class World(Ground):
@@ -170,6 +143,8 @@ class World(Ground):
     def send(self, host: str, allocations: Allocations) -> None:
         """Put a message on its way."""
         entries = self.value.reported.hosts[host].sent
+        told = [(one.name, one.rate_bps) for one in allocations.entries]
+        assert told == [(e.flow.name, e.payload_bps) for e in entries], "it counts as told of something else"
         self.hosts[host].inbox.append((self.clock.now_us, allocations.epoch, entries))
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
@@ -227,10 +202,11 @@ class World(Ground):
             return
         sent_us, epoch, entries = it.inbox[-1]
         it.inbox.clear()
+        begins = [e.flow.name for e in entries if e.standby] if it.is_first else []
         if epoch != it.in_force[0]:
-            it.stepped_down = set()
+            it.stepped_down, it.is_first = {*begins}, False
         it.in_force, it.until_us = (epoch, entries), min(now_us, sent_us) + LEASE_US
-        it.outbox.append(Applied(epoch))
+        it.outbox += (Applied(epoch), *(Demand(epoch, name, wants=False, standing_by=True) for name in begins))
         self.check()
 
     def heard(self, host: str) -> None:
@@ -263,6 +239,11 @@ class World(Ground):
         it.outbox.clear()
         if self.value.reported.hosts[host].connected:
             self.reports.host_down(host)
+
+    def starts_anew(self, host: str) -> None:
+        """A host's machine starts anew: it holds nothing, and remembers nothing of what it has said."""
+        self.breaks(host)
+        self.hosts[host] = WorldHost(hangs=self.hosts[host].hangs, is_first=True)
 
     def calls(self, host: str) -> None:
         """A host dials again."""
