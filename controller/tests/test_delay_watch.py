@@ -9,6 +9,7 @@ from controller.delay_watch import take_saved_delays
 from controller.plan.delays import PERIOD_US, DelaySource, MeasuredDelay
 from controller.plan.lines import RETURN_AFTER_US
 from controller.tests.fakes import FakeSite, image, ready_site, sending_image
+from controller.work.timekeeper import prepare
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
 from topology.protocol import Hello
 from topology.relinking import relinked
@@ -173,3 +174,39 @@ def test_what_a_switch_leads_round_a_dead_line_is_no_measure_of_that_line():
     raw.tells(rtt_us(90_000), seconds=PERIOD_US // S)
     measured = [(one["circuit"], one["measured"]) for one in said(site, "circuit.delay_measured")]
     assert measured == [("north", "90 ms")]
+
+
+class AnotherFirst:
+    """The state's lock, which somebody else gets before the next one who wants it."""
+
+    def __init__(self, state, does):
+        self._changed, self._state, self._does = state.changed, state, does
+        state.changed = self
+
+    def __enter__(self):
+        """Let that one act first."""
+        self._state.changed = self._changed
+        with self._changed:
+            self._does()
+        return self._changed.__enter__()
+
+    def __exit__(self, *why):
+        """Let go of it."""
+        return self._changed.__exit__(*why)
+
+
+def test_plans_for_a_death_go_by_a_delay_that_becomes_known_as_they_are_begun():
+    site = ready_site(network=bounded(chile_illinois_2()))
+    state = site.state
+
+    def becomes_known():
+        take_saved_delays(state, [MeasuredDelay("south", 30_000, 1, (RAW,))])
+        state.replan()
+
+    AnotherFirst(state, becomes_known)
+    prepare(state)
+    begun = site.value.desired
+    with state.changed:
+        state.put(desired=replace(begun, prepared_for=None))
+    prepare(state)
+    assert site.value.desired == begun

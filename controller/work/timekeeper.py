@@ -20,9 +20,8 @@ RESTS = 3  # times as long as a step has taken hosts that come or go are waited 
 
 def prepare(state: GuardedState) -> None:
     """Make the plan for the death of each circuit, so that nothing is left to think about when one dies."""
-    site = state.site
     with state.changed:
-        now, at = state.value, state.now()
+        site, now, at = state.site, state.value, state.now()
         if not must_prepare(site, now):
             return
         basis, epoch = now.desired.basis, now.desired.plan.epoch
