@@ -105,7 +105,7 @@ class Reports:
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
             up = host._replace(connected=True, kernel=hello.kernel, codes_tails=hello.codes_tails, wants=wants)
-            up = up._replace(since_us=state.now_us(), telemetry_us=state.elapsed_us())
+            up = up._replace(since_us=state.now_us(), telemetry_us=0)
             up = up._replace(progress={}, intakes={}, stores={}, moving={})
             before = None if state.value.stands_by or host.leases.grants else hello.epoch
             if before is not None:

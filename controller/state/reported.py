@@ -47,7 +47,7 @@ class HostState(NamedTuple):
         wants: by watched flow, whether it has more to send than its standby rate carries.
         confirmed_us: when its kernel confirmed what it was sent last.
         telemetry: its counters.
-        telemetry_us: when they came.
+        telemetry_us: when they came; 0 if that was before its stream was opened.
         unknown_until_us: until when it may be acting on what an earlier controller granted, and nobody here knows what.
         progress: by entry, what is delivered and what is in the way of more.
         since_us: since when its stream is open, or is not, Unix time; 0 if it never was.
@@ -105,7 +105,7 @@ class HostState(NamedTuple):
     @property
     def telling(self) -> Telling | None:
         """What it has told of its entries last; None if nothing since its stream was opened."""
-        if self.telemetry is None or not self.connected:
+        if self.telemetry is None or not self.telemetry_us or not self.connected:
             return None
         entries = {seen.name: seen for seen in self.telemetry.entries}
         return Telling(entries, self.telemetry.lease_left_ms > 0, self.telemetry_us, 0)

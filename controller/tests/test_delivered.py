@@ -333,6 +333,18 @@ def test_nothing_is_in_the_way_of_what_has_its_rate(site):
     assert (seen.hindrance, seen.delivered_bps) == (None, granted.payload_bps // 8 * 8)
 
 
+def test_what_was_delivered_while_its_agent_was_away_is_no_rate_of_the_second_after(site):
+    sending(site)
+    tell(site, "base20", entry("image/base20", 1_000_000, wants=True))
+    site.reports.host_down("base20")
+    passed(site, 60 * S_US)
+    site.attach("base20")
+    for delivered_bytes, delivered_bps in ((600_000_000, 0), (610_000_000, 80_000_000)):
+        passed(site, S_US)
+        tell(site, "base20", entry("image/base20", delivered_bytes, wants=True))
+        assert site.reports.view().hosts["base20"].delivers("image/base20", 0).delivered_bps == delivered_bps
+
+
 def test_without_its_agent_nothing_is_delivered_as_far_as_anybody_knows(site):
     announced(site)
     site.converge()

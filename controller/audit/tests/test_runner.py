@@ -10,7 +10,7 @@ from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.tests.fakes import LEASE_MS, START_US, FakeSite, ready_site
 from topology.network import Hop
-from topology.protocol import FlowClass
+from topology.protocol import Applied, FlowClass, Hello
 from topology.telemetry import EntryTelemetry, Telemetry
 
 INTERVAL_US = 10_000_000
@@ -314,3 +314,16 @@ def test_the_lease_of_a_host_that_goes_amid_an_audit_runs_out():
     site.clock.now_us += LEASE_MS * 1000
     gone = site.value.reported.hosts[drifted[1]]
     assert gone.leases.acting(site.state.elapsed_us()) == ()
+
+
+def test_what_a_host_said_before_it_called_again_says_nothing():
+    site = ready_site()
+    telemetry(site, "base23", 0)
+    site.reports.hosts_applied([("base23", Applied(site.value.reported.hosts["base23"].sent_epoch))])
+    site.reports.host_down("base23")
+    site.clock.now_us += 2_000_000
+    site.reports.host_up(Hello("base23", "0", "6.12"))
+    site.hosts.sent.clear()
+    pass_interval(site)
+    assert site.hosts.sent == []
+    assert told(site, "drift.found") == []
