@@ -18,7 +18,7 @@ Order of locks: ``writing`` first, then the state's.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
 from typing import Protocol
@@ -146,11 +146,18 @@ class AuditRunner:
                 return
             note_failed(self._state, [part.fault for part in parts if part.fault is not None])
         seen = reduce(Compared.__add__, (part.seen for part in parts), Compared())
+        seen += self._still_there(place, parts, seen)
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)
         audit = Audit(place, began_us, took_us, seen, sum(part.messages for part in parts), errors)
         self._record.note(audit)
         self._raise(audit)
+
+    def _still_there(self, place: str, parts: Iterable[Part], seen: Compared) -> Compared:
+        """Return what waited for a person before and could not be looked at now: it does so still."""
+        unseen, again = frozenset().union(*(part.unseen for part in parts)), {d.identity for d in seen.deviations}
+        waited = (d for d in self._record.latest(place).seen.deviations if d.todo and d.identity not in again)
+        return Compared(deviations=tuple(d for d in waited if (d.kind, d.port_name) in unseen))
 
     def _raise(self, audit: Audit) -> None:
         """Let everybody see what waits for a person: what is at a port is not carried there.

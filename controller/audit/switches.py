@@ -4,7 +4,7 @@ Rules and meters are read back from the switch, queues from its database and fro
 looked at does not keep the others from being looked at.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -39,6 +39,8 @@ PARTS: tuple[tuple[DriftKind, Callable[[SwitchState], Mapping[Any, object]]], ..
     (DriftKind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
 )
 NOTHING_SEEN = Compared()
+Sort = tuple[DriftKind, str]  # and the interface of the port that it is at; empty if it is at none
+RULE_SORTS: frozenset[Sort] = frozenset((kind, "") for kind, _ in PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ class Part:
         messages: how many changes were made.
         error: what went wrong.
         fault: of a database that does not answer, or behind which nobody acts; it is no error beside.
+        unseen: what it could not look at: what was found of that before may be there still.
     """
 
     seen: Compared
     messages: int = 0
     error: str = ""
     fault: PlaceFault | None = None
+    unseen: frozenset[Sort] = frozenset()
 
 
 class SwitchAudit:
@@ -99,8 +103,10 @@ class SwitchAudit:
         ports = {name: port for name, port in wanted.items() if name not in closed}
         writer = self._writers[switch.name]
         is_shut = switch.name in shut.switches
-        rules = Part(Compared()) if is_shut else _guarded(lambda: self._rules(switch, meters))
-        return _guarded(lambda: self._ports(switch)), rules, *self._queues(writer, ports)
+        dark = Part(NOTHING_SEEN, unseen=RULE_SORTS)
+        rules = dark if is_shut else _guarded(lambda: self._rules(switch, meters), partial(_unseen, sorts=RULE_SORTS))
+        left = Part(NOTHING_SEEN, unseen=_queue_sorts(closed))
+        return _guarded(lambda: self._ports(switch)), rules, left, *self._queues(writer, ports)
 
     def _ports(self, switch: Switch) -> Part:
         """Return how a switch's ports are; none of it is ours to repair."""
@@ -153,7 +159,7 @@ class SwitchAudit:
         for name, wanted in ports.items():
             rows[name] = _guarded(partial(self._rows, writer, name, wanted), failed)
             if rows[name].fault is not None:
-                return tuple(rows.values())
+                return *rows.values(), Part(NOTHING_SEEN, unseen=_queue_sorts(ports))
         ours = {name: ports[name] for name, row in rows.items() if _is_usable(row)}
         return *rows.values(), _guarded(partial(self._kernel, writer, ours), failed)
 
@@ -200,9 +206,14 @@ class SwitchAudit:
         return Part(_settled(seen, still, kept), 1 + 2 * len(bare))
 
 
-def _unseen(error: Exception) -> Part:
+def _unseen(error: Exception, sorts: frozenset[Sort] = frozenset()) -> Part:
     """Return a part that cannot be looked at: an error, and nothing is known of it."""
-    return Part(NOTHING_SEEN, error=str(error))
+    return Part(NOTHING_SEEN, error=str(error), unseen=sorts)
+
+
+def _queue_sorts(port_names: Iterable[str]) -> frozenset[Sort]:
+    """Return what can be found of the queues of some ports."""
+    return frozenset((kind, name) for kind in (DriftKind.QUEUE, DriftKind.HTB) for name in port_names)
 
 
 def _guarded(look: Callable[[], Part], failed: Callable[[Exception], Part] = _unseen) -> Part:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
-from controller.audit.switches import Part
+from controller.audit.switches import RULE_SORTS, Part
 from controller.plan.admission import Request
 from controller.plan.faults import PlaceFault
 from controller.plan.ledger import Created
@@ -177,6 +177,17 @@ def test_what_is_left_alone_is_counted_once_and_is_an_alarm_until_it_is_gone():
     assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
     assert [e["what"] for e in told(site, "drift.alarm")] == ["flow shadowed: theirs: delete it"]
     assert len(told(site, "drift.alarm_over")) == 1
+
+
+def test_what_waits_for_a_person_is_not_over_while_nobody_can_look_at_it():
+    site = ready_site()
+    seen = [Part(Compared(deviations=(DARK,))), Part(Compared(), unseen=RULE_SORTS), Part(Compared())]
+    site.switches.audited = lambda switch, *_: (seen.pop(0),) if switch.name == "ls1" else ()
+    for over in (0, 0, 1):
+        pass_interval(site)
+        assert (len(told(site, "drift.alarm")), len(told(site, "drift.alarm_over"))) == (1, over)
+        assert bool(site.value.reported.alarms["ls1"]) is not bool(over)
+    assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
 
 
 def test_two_hundred_rules_of_somebody_else_that_touch_nobody_of_ours_are_one_line_and_no_error():

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.audit.drift import DriftKind, Outcome
-from controller.audit.switches import LOOK_S, TIMEOUT_S, SwitchAudit
+from controller.audit.switches import LOOK_S, RULE_SORTS, TIMEOUT_S, SwitchAudit
 from controller.plan.faults import OPEN, Closed
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import plan_of
@@ -61,3 +61,21 @@ def test_what_a_database_that_answers_lacks_is_put_there():
     repaired = [d for part in parts for d in part.seen.deviations if d.kind is DriftKind.QUEUE]
     assert repaired
     assert {d.outcome for d in repaired} == {Outcome.REPAIRED}
+
+
+@pytest.mark.parametrize(
+    ("shut", "is_silent", "port_names"),
+    [
+        (OPEN, False, ()),
+        (Closed(switches=frozenset({"ls1"})), False, ()),
+        (Closed(ports=frozenset({Hop("ls1", "north")})), False, ("ls1-north",)),
+        (OPEN, True, ("ls1-north", "ls1-south")),
+    ],
+)
+def test_what_an_audit_could_not_look_at_is_known(shut, is_silent, port_names):
+    """The switch itself is not connected."""
+    database = KeptQueues("unix:ls1")
+    database.is_gone = is_silent
+    unseen = frozenset().union(*(part.unseen for part in audited(database, shut)))
+    queues = {(kind, name) for kind in (DriftKind.QUEUE, DriftKind.HTB) for name in port_names}
+    assert unseen == RULE_SORTS | queues
