@@ -115,7 +115,7 @@ class Credentials:
             raise OSError(f"{self._tls.revoked}: {error}") from error
         return context, revoked
 
-    def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+    def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
         return tuple(stamp(path) for path in self._tls.files)
 
 
@@ -150,13 +150,16 @@ def shown_client(shown: Any) -> str | None:
     return next((name for kind, name in alternative if kind == "email"), None)
 
 
-def stamp(path: str) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written or replaced; None while there is none."""
+def stamp(path: str | Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is written or replaced, or given another owner or mode; None while there is none.
+
+    The time of its content would not do: a file that may not be read is put right by chown, which leaves that as it is.
+    """
     try:
         found = os.stat(path)  # noqa: PTH116 (a thousandth of the cost, each second)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode, found.st_uid, found.st_gid
 
 
 def why_agent_failed(error: OSError) -> str:

@@ -11,6 +11,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from controller.errors import HeadwayError
+from controller.security.tls import stamp
 from controller.security.tokens import Token, Tokens, changed
 
 log = structlog.get_logger()
@@ -80,14 +81,14 @@ class TokenFile:
         """
         self._path = path
         self._told = told
-        self._seen = self._stamp()
+        self._seen = stamp(self._path)
         self._tokens = Tokens(read_tokens(path))
 
     def current(self) -> Tokens:
         """Return the tokens of the file as it is now; those before, and a line in the log, if it cannot be used."""
-        stamp = self._stamp()
-        if stamp != self._seen:
-            self._seen = stamp
+        seen = stamp(self._path)
+        if seen != self._seen:
+            self._seen = seen
             try:
                 before, self._tokens = self._tokens, Tokens(read_tokens(self._path))
             except TokensUnusable as error:
@@ -96,10 +97,3 @@ class TokenFile:
                 for what, token in changed(before.all, self._tokens.all):
                     self._told(what, token)
         return self._tokens
-
-    def _stamp(self) -> tuple[int, int, int, int] | None:
-        try:
-            found = os.stat(self._path)  # noqa: PTH116 (each request)
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode

@@ -3,6 +3,8 @@
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -71,6 +73,19 @@ def test_a_revoked_token_is_worth_nothing_at_once_and_a_broken_file_changes_noth
     assert file.current().all == (other,)
     os.unlink(path)  # noqa: PTH108
     assert file.current().all == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_that_could_not_be_read_is_read_again_once_its_owner_is_put_right(tmp_path, monkeypatch):
+    path = tmp_path / "tokens"
+    write_tokens(path, ())
+    file = TokenFile(path)
+    write_tokens(path, (KEPT,))
+    with monkeypatch.context() as refused:
+        refused.setattr(Path, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
+        assert file.current().all == ()
+    os.chown(path, 65534, -1)  # neither its mode nor its content changes
+    assert file.current().all == (KEPT,)
 
 
 def test_what_cannot_be_written_is_said_and_leaves_nothing_behind(tmp_path):
