@@ -124,6 +124,17 @@ def test_what_is_wrong_with_the_files_of_rest_is_told(folder):
     assert problem == f"listen.tls.clients: {folder}/other.pem is no certificate in PEM"
 
 
+def test_a_list_of_revoked_clients_is_of_their_authority_or_every_client_would_be_refused(folder):
+    pki_files.init(folder / "other", "another", pki_files.now(), 30)
+    of_another = own_rest(folder) | {"clients": "ca.pem", "revoked": "other/crl.pem"}
+    assert problems_of(rest_at("0.0.0.0:1", tls=of_another), folder) == (
+        f"listen.tls.revoked: {folder}/other/crl.pem is not signed by the authority",
+    )
+    (folder / "none.pem").write_text("nonsense")
+    (problem,) = problems_of(rest_at("0.0.0.0:1", tls=of_another | {"revoked": "none.pem"}), folder)
+    assert problem.startswith(f"listen.tls.revoked: {folder}/none.pem is no list of revoked ones"), "said once"
+
+
 def own_rest(folder):
     """Files of REST that are good."""
     pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30)

@@ -10,7 +10,7 @@ from controller.security.tls import ServerTls
 from controller.settings.listen import RestTlsSection, is_here
 from controller.settings.sections import Section
 from topology import certificates
-from topology.certificates import CertificateFault, Kind, Pems, certificates_in, names
+from topology.certificates import Kind, Pems, certificates_in, names
 from topology.problems import Problems
 
 HOW = (
@@ -101,11 +101,12 @@ def _checked(paths: dict[str, Path], kind: Kind, problems: Problems) -> None:
     pems = Pems(authority, texts["certificate"], texts["key"], texts["revoked"] or None)
     found = certificates.certificate_faults(pems, kind, datetime.now(UTC))
     if kind is Kind.REST:
+        theirs = Pems(texts["clients"], b"", b"", pems.revoked)
         found += tuple(
-            CertificateFault("clients", wrong.what)
-            for wrong in certificates.certificate_faults(Pems(texts["clients"], b"", b""), kind, datetime.now(UTC))
+            replace(wrong, field="clients") if wrong.field == "authority" else wrong
+            for wrong in certificates.certificate_faults(theirs, kind, datetime.now(UTC))
         )
-    for wrong in found:
+    for wrong in dict.fromkeys(found):  # of the list both may say the same
         problems.at(wrong.field).add(f"{paths[wrong.field]} {wrong.what}")
 
 
