@@ -41,6 +41,13 @@ def test_a_missing_file_is_a_problem_with_its_name(tmp_path):
         loaded(tmp_path / "agent.yaml")
 
 
+def test_a_file_that_is_no_utf_8_is_a_problem_with_its_place(tmp_path):
+    (tmp_path / "agent.yaml").write_bytes(f"{GOOD}# café\n".encode("latin-1"))
+    with pytest.raises(AgentConfigError) as caught:
+        loaded(tmp_path / "agent.yaml")
+    assert caught.value.problems == (f"is not UTF-8 text: invalid continuation byte at byte {len(GOOD) + 5}",)
+
+
 def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(GOOD).metrics is None
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"
