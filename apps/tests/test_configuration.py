@@ -184,6 +184,28 @@ def test_two_that_listen_at_one_address_are_told_and_not_tried():
     )
 
 
+@pytest.mark.parametrize(
+    ("taken", "wanted"),
+    [
+        ("tcp:0.0.0.0:7000", "127.0.0.1:7000"),
+        ("127.0.0.1:7000", "0.0.0.0:7000"),
+        ("tcp:[::]:7000", "127.0.0.1:7000"),
+        ("[::1]:7000", "[::]:7000"),
+        ("127.0.0.1:7000", "localhost:7000"),
+    ],
+)
+def test_an_address_of_all_takes_the_port_of_each(taken, wanted):
+    wrong = GOOD | {"listen": {"openflow": taken, "agents": wanted}, "insecure": True}
+    where = taken.removeprefix("tcp:")
+    assert problems(wrong) == (f"listen.agents: {wanted} is where openflow listens, at {where}: give it another port",)
+
+
+@pytest.mark.parametrize("wanted", ["[::1]:7000", "0.0.0.0:7001"])
+def test_a_port_of_another_family_or_number_is_free(wanted):
+    right = GOOD | {"listen": {"openflow": "tcp:0.0.0.0:7000", "agents": wanted}, "insecure": True}
+    assert str(parsed(right, "c.yaml").agents) == wanted
+
+
 def test_rest_goes_by_the_names_that_are_said_by_this_machines_and_by_where_it_listens():
     listen = {"rest": "tcp:ctl.internal:80", "names": ["ctl.example.org"]}
     said = parsed(GOOD | {"listen": listen, "access": {}}, "c.yaml").names

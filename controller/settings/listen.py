@@ -178,10 +178,27 @@ def rest_names(said: Iterable[str], rest: ListenAddress | None, problems: Proble
 
 def check_apart(addresses: Mapping[str, ListenAddress | UnixSocket | None], problems: Problems) -> None:
     """Add a problem for each address at which something else listens already."""
-    taken: dict[str, str] = {}
+    there: dict[str, ListenAddress | UnixSocket] = {}
     for name, address in addresses.items():
         if address is None:
             continue
-        if str(address) in taken:
-            problems.at(name).add(f"{address} is where {taken[str(address)]} listens: give it another port")
-        taken.setdefault(str(address), name)
+        taken = next((other for other in there if _meet(address, there[other])), None)
+        if taken is not None:
+            where = "" if there[taken] == address else f", at {there[taken]}"
+            problems.at(name).add(f"{address} is where {taken} listens{where}: give it another port")
+        there[name] = address
+
+
+def _meet(one: ListenAddress | UnixSocket, other: ListenAddress | UnixSocket) -> bool:
+    """Return whether two cannot both be listened at: they are the same, or one of them is of all.
+
+    >>> _meet(ListenAddress("0.0.0.0", 1), ListenAddress("localhost", 1))
+    True
+    >>> _meet(ListenAddress("0.0.0.0", 1), ListenAddress("[::1]", 1))
+    False
+    """
+    if isinstance(one, UnixSocket) or isinstance(other, UnixSocket) or one.port != other.port:
+        return one == other
+    hosts = {"127.0.0.1" if host == "localhost" else host for host in (one.bare_host, other.bare_host)}
+    is_ipv6 = any(":" in host for host in hosts)
+    return len(hosts) == 1 or "::" in hosts or ("0.0.0.0" in hosts and not is_ipv6)  # noqa: S104 (compared)
