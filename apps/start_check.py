@@ -20,6 +20,8 @@ from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
 from topology.problems import Problems
 
+MADE_AT_START = Path("/run/headway-controller")  # by the unit, RuntimeDirectory=; it goes when the controller ends
+
 
 def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
     """Return what would keep a controller with these settings from starting, each with its path in the file."""
@@ -71,7 +73,8 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
     if isinstance(address, UnixSocket):
         folder = Path(address.path).parent
         if not folder.is_dir():
-            yield f"{address}: there is no folder {folder}: make it first"
+            if folder != MADE_AT_START:
+                yield f"{address}: there is no folder {folder}: make it first"
         elif not os.access(folder, os.W_OK | os.X_OK):
             yield f"{address}: the folder {folder} cannot be written"
         return

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from apps import start_check
 from apps.cli.main import PANELS, app
 from controller.database import Database
 from controller.plan.reservations import Constraints
@@ -20,6 +21,7 @@ from mininet_tests.testing.loopback import OWN
 from mininet_tests.testing.networks import FILES, loaded
 from topology import __version__
 
+ROOT = Path(__file__).parents[2]
 HEADWAY = str(Path(sys.executable).parent / "headway")
 CONFIG = f"""\
 network: {FILES["chile-illinois"]}
@@ -73,6 +75,17 @@ def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_pat
     assert f"{config}: listen.rest: {OWN}:{port}: Address already in use" in taken
     assert f"{config}: store: " in store
     assert f"there is no folder {tmp_path}/none: make it first" in store
+
+
+def test_a_socket_in_the_folder_that_the_unit_makes_at_each_start_is_right_before_the_first(config, tmp_path):
+    unit = (ROOT / "contrib/packaging/units/headway-controller.service").read_text()
+    assert f"RuntimeDirectory={start_check.MADE_AT_START.name}\n" in unit
+    for where, code in ((start_check.MADE_AT_START, 0), (tmp_path / "none", 1)):
+        listen = yaml.safe_load(config.read_text())
+        listen["listen"]["rest_socket"] = f"{where}/rest.sock"
+        (tmp_path / "local.yaml").write_text(yaml.safe_dump(listen))
+        found, said = headway("controller", "--config", str(tmp_path / "local.yaml"), "--check")
+        assert (found, f"there is no folder {where}: make it first" in said) == (code, bool(code)), said
 
 
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
