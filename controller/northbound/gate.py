@@ -76,7 +76,7 @@ def turned_away(method: str, version: str, headers: Headers, names: frozenset[st
         method: its method.
         version: of HTTP.
         headers: its headers.
-        names: by which we may be asked for, lower case, beside addresses and localhost.
+        names: by which we may be asked for, lower case, beside addresses and localhost; ``*`` is for any one label.
     """
     hosts = headers.getlist("host")
     if len(hosts) > 1 or (not hosts and version != "1.0"):
@@ -117,7 +117,9 @@ def _is_ours(host: str, names: frozenset[str]) -> bool:
     """Return whether a Host header is an address, this machine, or one of our names."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-        return name == "localhost" or name in names or bool(ip_address(name.partition("%")[0]))
+        if name == "localhost" or name in names or f"*.{name.partition('.')[2]}" in names:  # as RFC 6125, section 6.4.3
+            return True
+        return bool(ip_address(name.partition("%")[0]))
     except ValueError:
         return False
 

@@ -93,6 +93,15 @@ def test_by_a_name_that_is_not_ours_nothing_is_said_and_nothing_done(client, hel
         assert held["id"] not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [("ctl.example.org", True), ("CTL.example.org.:8080", True), ("example.org", False), ("a.ctl.example.org", False)],
+)
+def test_a_certificate_for_all_names_of_a_domain_is_for_each_that_is_one_label_longer(host, is_ours):
+    asked = gate.turned_away("GET", "1.1", gate.Headers({"host": host}), frozenset({"*.example.org"}))
+    assert (asked is None) == is_ours
+
+
 def test_two_names_or_none_are_no_question(client):
     twice = [("Host", "testserver"), ("Host", "testserver")]
     assert client.get("/v1/plan", headers=twice).status_code == 400
