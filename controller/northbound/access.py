@@ -92,16 +92,23 @@ class Access:
         headers, client = Headers(scope=scope), scope.get("client")
         needed = role_needed(scope["method"], scope["path"])
         shown = headers.getlist("authorization") or _kept(scope["method"], headers)
+        address = client[0] if client else ""
         silent, who = None, None
         try:
-            who = await self._who(scope, shown, client[0] if client else "")
+            who = await self._who(scope, shown, address)
         except IssuerSilent as error:
             silent = error
-        asker = asker_of(who, "unix" if is_of_here(scope) else client[0] if client else "", _request_id(headers))
+        asker = asker_of(who, "unix" if is_of_here(scope) else address, _request_id(headers))
+        is_over = False
 
         async def named(message: Message) -> None:
+            nonlocal is_over
+            if is_over:
+                return
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[REQUEST_ID] = asker.request_id
+            elif message.get("more_body") and needed and not await self._may_still(scope, shown, address, needed):
+                is_over, message = True, {"type": "http.response.body"}
             await send(message)
 
         answer = None if needed is None else self._too_often(who, asker)
@@ -135,6 +142,17 @@ class Access:
         if not shown and is_of_here(scope):
             return Principal("local", Role.ADMIN)
         return principal(self._rules, shown, address, client_named(scope))
+
+    async def _may_still(self, scope: Scope, shown: list[str], address: str, needed: Role) -> bool:
+        """Return whether who asks may hear more of an answer that has no end, such as of what happens.
+
+        A token may have been revoked since, or its end have come.
+        """
+        try:
+            who = await self._who(scope, shown, address)
+        except IssuerSilent:
+            return False
+        return who is not None and who.role.includes(needed)
 
     def _too_often(self, who: Principal | None, asker: Asker) -> Response | None:
         """Return the answer to who asks more often than it may; None for all others."""

@@ -4,15 +4,19 @@ import asyncio
 import contextlib
 import itertools
 import json
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 from fastapi import Request
 
 from controller.events import Events
+from controller.northbound.access import AccessRules
+from controller.northbound.api import api
 from controller.northbound.events import MOST_OF_ONE, EventStream, written
 from controller.northbound.tests.site import api_of, dependencies_of
 from controller.security.connections import Places
+from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
 from mininet_tests.testing.eventually import eventually
@@ -110,6 +114,25 @@ def test_one_address_listens_so_often_and_a_place_is_free_again_when_one_goes():
                 return one.status_code == 200
 
         eventually(is_let_in, within_s=20, what="a place that is free again")
+
+
+def test_whose_token_is_revoked_or_over_hears_nothing_more_and_gives_the_place_back():
+    site, now = FakeSite(), datetime(2026, 11, 23, tzinfo=UTC)
+    text, kept = new_token("ana", Role.READ, now, now + timedelta(days=1))
+    known = {"tokens": Tokens((kept,)), "now": now}
+    rules = AccessRules(lambda: known["tokens"], lambda: known["now"])
+    with served(api(dependencies_of(site), rules)) as url, httpx.Client(base_url=url, timeout=20) as client:
+        for over in ({"tokens": Tokens(())}, {"now": now + timedelta(days=1)}):
+            bearer = {"Authorization": f"Bearer {text}"}
+            with client.stream("GET", "/v1/events", headers=bearer) as stream:
+                heard = stream.iter_lines()
+                assert next(heard) == "retry: 1000"
+                site.state.events.publish("known", over=str(over))
+                assert "event: known" in heard
+                known.update(over)
+                site.state.events.publish("secret")
+                assert "event: secret" not in list(heard), "it has come to its end"
+            known.update({"tokens": Tokens((kept,)), "now": now})
 
 
 def test_who_comes_from_elsewhere_finds_a_place_until_all_are_taken():
