@@ -35,6 +35,9 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
             return _TOKENS.validate_json(file.read())
     except FileNotFoundError:
         return ()
+    except PermissionError as error:
+        how = f"it must be of the user that the controller runs as: chown headway-controller {path}"
+        raise TokensUnusable(f"{path}: {error.strerror}; {how}") from error
     except OSError as error:
         raise TokensUnusable(f"{path}: {error.strerror}") from error
     except ValidationError as error:

@@ -84,6 +84,8 @@ def test_a_file_that_could_not_be_read_is_read_again_once_its_owner_is_put_right
     with monkeypatch.context() as refused:
         refused.setattr(Path, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
         assert file.current().all == ()
+        with pytest.raises(TokensUnusable, match=f"Permission denied; .*: chown headway-controller {path}"):
+            read_tokens(path)
     os.chown(path, 65534, -1)  # neither its mode nor its content changes
     assert file.current().all == (KEPT,)
 
