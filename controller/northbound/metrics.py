@@ -41,7 +41,7 @@ class SiteCollector:
             return
         view, connected = dependencies.reports.view(), dependencies.connected()
         troubles = dependencies.reports.troubles(connected)
-        yield from _health(view, troubles, dependencies.use_cases.saves.unsaved_us)
+        yield from _health(view, troubles, dependencies.use_cases.saves.unsaved_us, leader.standing)
         yield from _promises(dependencies)
         yield from _plan(view, dependencies.use_cases.saves.unsaved_us)
         yield from _links(view, dependencies.network)
@@ -74,9 +74,11 @@ def _leading(leader: LeaderView) -> Iterator[Metric]:
         yield GaugeMetricFamily("headway_standbys", about, value=len(leader.others))
 
 
-def _health(view: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Iterator[Metric]:
+def _health(
+    view: View, troubles: tuple[Trouble, ...], unsaved_us: int, standing: PairStanding | None
+) -> Iterator[Metric]:
     """Yield what ``/healthz`` says: whether all is well, and what is not, by its kind."""
-    is_well = render.health(view, troubles, unsaved_us)["ok"]
+    is_well = render.health(view, troubles, unsaved_us, standing)["ok"]
     yield GaugeMetricFamily("headway_healthy", "1 if /healthz is ok.", value=is_well)
     about = "1 if the plan that is wanted is in force in the switches, and no step of it fails."
     yield GaugeMetricFamily("headway_plan_in_force", about, value=view.in_force and not view.error)

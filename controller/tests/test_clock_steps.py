@@ -111,7 +111,7 @@ def test_a_step_back_keeps_no_lease_for_an_hour(site):
     hosts = site.value.reported.hosts
     assert not hosts["base20"].leases.acting(site.state.elapsed_us())
     assert site.value.installed.is_at_rest(site.value.desired.plan.epoch)
-    assert health(site.reports.view(), (), 0)["ok"]
+    assert health(site.reports.view(), (), 0, None)["ok"]
 
 
 def test_a_line_that_has_come_back_proves_itself_by_time_that_has_passed():
@@ -129,11 +129,11 @@ def test_a_step_is_said_once_and_shown_until_the_clock_is_right_again(site):
     site.passes(5 * S)
     (said,) = site.told("clock.stepped")
     assert (said["by_s"], said["calendar_off_s"]) == (3600.0, 3600.0)
-    shown = health(site.reports.view(), (), 0)
+    shown = health(site.reports.view(), (), 0, None)
     assert shown["ok"]
     assert shown["calendar_off_us"] == HOUR_US
     site.is_set(-HOUR_US)
-    assert health(site.reports.view(), (), 0)["calendar_off_us"] == 0
+    assert health(site.reports.view(), (), 0, None)["calendar_off_us"] == 0
     assert len(site.told("clock.right")) == 1
 
 

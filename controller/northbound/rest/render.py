@@ -20,6 +20,7 @@ from controller.northbound.rest.shapes import (
 )
 from controller.plan.delays import DelaySource, MeasuredDelay
 from controller.plan.invariant import Layers, violations
+from controller.plan.leading import PairStanding
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
 from controller.state.health import Trouble
@@ -128,12 +129,14 @@ def burst(value: PortBurst) -> BurstOut:
     }
 
 
-def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> HealthOut:
+def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int, standing: PairStanding | None) -> HealthOut:
     """Return whether the desired plan is in force in the switches and all that is promised is carried; if not, why."""
+    unsure = ["the pair: the database does not say that this controller still leads"]
     missing = [name for name, state in value.hosts.items() if not state.connected]
     waiting = [n for n, s in value.hosts.items() if s.connected and s.confirmed_epoch != s.sent_epoch]
     behind = [] if value.in_force else [f"plan {value.desired.epoch} is not in force in the switches yet"]
-    reasons = [*([value.error] if value.error else behind), *map(str, troubles)]
+    ours = [*(unsure if standing is PairStanding.UNSURE else []), *([value.error] if value.error else behind)]
+    reasons = [*ours, *map(str, troubles)]
     return {
         "ok": not reasons,
         "reasons": list(dict.fromkeys(reasons)),

@@ -50,7 +50,8 @@ class Views:
         if leader.standing is PairStanding.STANDBY:
             health = render.standby_health(self._reports.view(), leader.age_us)
             return answer(health, 200 if health["ok"] else 503)
-        health = render.health(self._reports.view(), self._reports.troubles(self._connected()), self._saves.unsaved_us)
+        troubles = self._reports.troubles(self._connected())
+        health = render.health(self._reports.view(), troubles, self._saves.unsaved_us, leader.standing)
         return answer(health, 200 if health["ok"] else 503)
 
     def plan(self) -> Response:

@@ -219,6 +219,17 @@ def test_who_stands_by_is_well_if_it_knows_what_was_promised_just_now(asked):
     )
 
 
+def test_a_leader_of_which_nobody_knows_whether_it_leads_is_not_well(asked):
+    why = "the pair: the database does not say that this controller still leads"
+    asked.view = LEADS
+    assert why not in asked.client.get("/healthz").json()["reasons"]
+    asked.view = replace(LEADS, standing=PairStanding.UNSURE, takes=False)
+    asked.site.converge()
+    answer = asked.client.get("/healthz")
+    assert (answer.status_code, why in answer.json()["reasons"]) == (503, True)
+    assert "headway_healthy 0.0" in asked.client.get("/metrics").text
+
+
 def test_metrics_of_who_stands_by_tell_nothing_of_the_site(asked):
     text = asked.client.get("/metrics").text
     assert "headway_leading 0.0" in text
