@@ -153,16 +153,23 @@ def _settings(data: object, source: str, folder: Path, problems: Problems) -> Co
     settings = None
     if file is not None:
         beyond = Problems(values=data)
-        muted = file.model_copy(update={"insecure": True}) if wrong & {"tls", "insecure", "access"} else file
-        settings = _built(muted, folder, beyond)
+        is_known = not wrong & {"tls", "insecure", "access", "listen"}
+        settings = _built(file, folder, beyond, asks_who=is_known and not file.insecure)
         problems.found.extend(beyond.found)
     if settings is None or problems.found:
         raise ConfigError(source, tuple(problems.found))
     return settings
 
 
-def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings | None:
-    """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
+def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> ControllerSettings | None:
+    """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``.
+
+    Args:
+        file: its parts; those that are not well-formed are not there.
+        folder: where relative paths begin.
+        problems: those of the file.
+        asks_who: whether it is known that whoever others can reach must ask them who they are.
+    """
     network = network_said(file.network, folder, problems.at("network"))
     policy = policy_of(file.policy, frozenset(file.failover.protect), problems.at("policy"))
     if network is not None and policy is not None:
@@ -171,16 +178,16 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         problems.at("network").add(too_many)
     listen = problems.at("listen")
     openflow, by_tls = switches_address(
-        file.listen.openflow, listen.at("openflow"), tls=file.tls is not None, insecure=file.insecure
+        file.listen.openflow, listen.at("openflow"), tls=file.tls is not None, insecure=not asks_who
     )
     by_rest = rest_tls(file.listen.tls, folder, listen.at("tls"))
-    rest = rest_address(file.listen.rest, listen.at("rest"), tls=by_rest is not None, insecure=file.insecure)
-    access = access_settings(file.access, str(rest), folder, problems, insecure=file.insecure or rest is None)
+    rest = rest_address(file.listen.rest, listen.at("rest"), tls=by_rest is not None, insecure=not asks_who)
+    access = access_settings(file.access, str(rest), folder, problems, insecure=not asks_who or rest is None)
     names = rest_names(file.listen.names, rest, listen.at("names")) | frozenset(rest_certified(by_rest))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
     rest_socket = None if file.listen.rest_socket is None else UnixSocket(file.listen.rest_socket)
     check_apart({"openflow": openflow, "rest": rest, "agents": agents, "rest_socket": rest_socket}, listen)
-    if isinstance(agents, ListenAddress):
+    if isinstance(agents, ListenAddress) and (asks_who or file.insecure):
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
     tls = trusted(file.tls, folder, problems.at("tls"))
     shown = to_switches(file.tls, tls, folder, problems.at("tls", "switches"))

@@ -196,6 +196,12 @@ def test_tls_and_insecure_together_cannot_be_meant(folder):
     assert problem.startswith("insecure: says that TLS is not wanted")
 
 
+@pytest.mark.parametrize("section", ["access", "listen"])
+def test_a_section_that_is_not_well_formed_does_not_make_tls_look_unwanted(folder, section):
+    (problem,) = problems_of(LEAST | {"tls": FILES, section: {"lokal": "read"}}, folder)
+    assert problem == f"{section}.lokal: there is no such key"
+
+
 def test_everything_wrong_with_the_files_is_told_with_everything_else(folder):
     (folder / "crl.pem").write_bytes(b"")
     files = FILES | {"certificate": "agents/base20.pem", "key": "nowhere.key"}
