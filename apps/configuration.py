@@ -182,7 +182,14 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
     )
     by_rest = rest_tls(file.listen.tls, folder, listen.at("tls"))
     rest = rest_address(file.listen.rest, listen.at("rest"), tls=by_rest is not None, insecure=not asks_who)
-    access = access_settings(file.access, str(rest), folder, problems, insecure=not asks_who or rest is None)
+    access = access_settings(
+        file.access,
+        str(rest),
+        folder,
+        problems,
+        asks_clients=by_rest is not None and bool(by_rest.authority),
+        insecure=not asks_who or rest is None,
+    )
     names = rest_names(file.listen.names, rest, listen.at("names")) | frozenset(rest_certified(by_rest))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
     rest_socket = None if file.listen.rest_socket is None else UnixSocket(file.listen.rest_socket)

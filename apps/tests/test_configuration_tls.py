@@ -135,9 +135,20 @@ def test_a_list_of_revoked_clients_is_of_their_authority_or_every_client_would_b
     assert problem.startswith(f"listen.tls.revoked: {folder}/none.pem is no list of revoked ones"), "said once"
 
 
+def test_who_is_known_by_a_certificate_must_be_asked_for_one(folder):
+    known = {"access": {"certificates": {"ana": {"role": "reserve"}}}}
+    for listen in ({}, {"listen": {"tls": own_rest(folder)}}):
+        (problem,) = problems_of(LEAST | known | listen, folder)
+        assert problem.startswith("access.certificates: nobody is asked for a certificate: say listen: {tls: {")
+    asked = LEAST | known | {"listen": {"tls": REST | {"clients": "ca.pem"}}}
+    assert parsed(asked, "c", folder).access.certificates["ana"].name == "certificate:ana"
+    (problem,) = problems_of(LEAST | known | {"listen": {"tls": REST | {"client": "ca.pem"}}}, folder)
+    assert problem == "listen.tls.client: there is no such key", "and nothing of what that has kept from being read"
+
+
 def own_rest(folder):
     """Files of REST that are good."""
-    pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30)
+    pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30, force=True)
     return REST
 
 

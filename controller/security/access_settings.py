@@ -83,7 +83,7 @@ NOBODY = AccessSettings()
 
 
 def access_settings(
-    section: AccessSection | None, rest: str, folder: Path, problems: Problems, *, insecure: bool
+    section: AccessSection | None, rest: str, folder: Path, problems: Problems, *, asks_clients: bool, insecure: bool
 ) -> AccessSettings:
     """Return who may do what; without a section who is on this machine may all, and nobody else can be heard.
 
@@ -92,6 +92,7 @@ def access_settings(
         rest: where REST is served.
         folder: where relative paths begin.
         problems: those of the whole file.
+        asks_clients: whether who asks by REST is asked for a certificate.
         insecure: whether it is said that nobody shall be asked who he is.
     """
     if section is None:
@@ -100,6 +101,10 @@ def access_settings(
                 f"{rest} can be reached from other machines, and anybody could change what is promised: {HOW}"
             )
         return AccessSettings(None, Role.ADMIN, Role.ADMIN if insecure else None)
+    if section.certificates and not (asks_clients or insecure):
+        problems.at("access", "certificates").add(
+            "nobody is asked for a certificate: say listen: {tls: {..., clients: ca.pem}}, the authority of theirs"
+        )
     path = None if section.tokens is None else folder / section.tokens
     if path is not None:
         try:
