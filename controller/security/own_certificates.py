@@ -27,9 +27,19 @@ class EndingCertificate:
 class OwnCertificates:
     """Those of the ports with TLS; none without it. Of any thread."""
 
-    def __init__(self, tls: ServerTls | None, rest: ServerTls | None = None) -> None:
-        self._files = {} if tls is None else {"controller": tls.certificate, "authority": tls.authority}
-        self._files |= {} if rest is None else {"rest": rest.certificate}
+    def __init__(
+        self, tls: ServerTls | None, rest: ServerTls | None = None, *, switches: ServerTls | None = None
+    ) -> None:
+        """Look at none yet.
+
+        Args:
+            tls: the files towards agents.
+            rest: those of REST.
+            switches: those towards switches.
+        """
+        self._files = {} if tls is None else {tls.certificate: "controller", tls.authority: "authority"}
+        self._files |= {} if switches is None else {switches.certificate: "controller"}
+        self._files |= {} if rest is None else {rest.certificate: "rest"}
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] | None = None
         self._found: tuple[EndingCertificate, ...] = ()
@@ -37,11 +47,11 @@ class OwnCertificates:
     def found(self) -> tuple[EndingCertificate, ...]:
         """Return them; those that were there before while a file cannot be read."""
         with self._lock:
-            seen = tuple(stamp(path) for path in self._files.values())
+            seen = tuple(stamp(path) for path in self._files)
             if seen != self._seen:
                 self._seen = seen
                 with contextlib.suppress(OSError, ValueError):  # the port that uses them says so
-                    self._found = tuple(_read(whose, path) for whose, path in self._files.items())
+                    self._found = tuple(_read(whose, path) for path, whose in self._files.items())
             return self._found
 
 
