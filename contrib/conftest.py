@@ -18,6 +18,7 @@ from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Webhook
 from controller.plan.leading import LeaderView, PairStanding
+from controller.security.own_certificates import EndingCertificate
 from controller.settings.webhooks import ALARMS, WebhookSettings
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
@@ -60,7 +61,11 @@ def busy_api():
     pager = Webhook(site.state.events, WebhookSettings("https://pager.example.org/h", Path("pager.secret"), ALARMS))
     leads = LeaderView(PairStanding.LEADER, takes=True, term=7, holder="ctl-a", others=("ctl-b",))
     behind = dependencies_of(
-        site, certificates=lambda: {"base20": 1_790_000_000.0}, webhooks=(pager,), leader=lambda: leads
+        site,
+        certificates=lambda: {"base20": 1_790_000_000.0},
+        own_certificates=lambda: (EndingCertificate("controller", "ctl.example.org", 1_790_000_000.0),),
+        webhooks=(pager,),
+        leader=lambda: leads,
     )
     app = api(behind, all_may(lambda: datetime.now(UTC)))
     TestClient(app).post(

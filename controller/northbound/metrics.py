@@ -1,7 +1,7 @@
 """``/metrics`` for Prometheus: what there is is read when it is asked for; what was decided has been counted before."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fastapi import Response
 from prometheus_client import CollectorRegistry, generate_latest
@@ -16,6 +16,7 @@ from controller.plan.invariant import violations
 from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
+from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
 from controller.state.receivers import slow_now
 from controller.view import View
@@ -37,6 +38,7 @@ class SiteCollector:
         dependencies = self._dependencies
         leader = dependencies.leader()
         yield from _leading(leader)
+        yield _own_certificates(dependencies.own_certificates())
         if leader.standing is PairStanding.STANDBY:  # whoever leads tells of the site
             return
         view, connected = dependencies.reports.view(), dependencies.connected()
@@ -238,6 +240,18 @@ def _certificates(dependencies: Dependencies) -> Iterator[Metric]:
     for host, end_s in dependencies.certificates().items():
         ends.add_metric([host], end_s)
     yield ends
+
+
+def _own_certificates(found: Iterable[EndingCertificate]) -> Metric:
+    """Return when those end that the controller stands on; of several of one name the first."""
+    about = "When a certificate ends that the controller stands on, its own or its authority's, Unix time."
+    ends = GaugeMetricFamily("headway_own_certificate_ends_seconds", about, labels=["whose", "name"])
+    first: dict[tuple[str, str], float] = {}
+    for one in found:
+        first[one.whose, one.name] = min(one.end_s, first.get((one.whose, one.name), one.end_s))
+    for labels, end_s in first.items():
+        ends.add_metric([*labels], end_s)
+    return ends
 
 
 def _drift(view: DriftView) -> Iterator[Metric]:

@@ -12,6 +12,8 @@ from controller.northbound.api import MOST_BODY_BYTES, api
 from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import api_of, dependencies_of
 from controller.plan.deliveries import LAST_COUNT_US
+from controller.plan.leading import LeaderView, PairStanding
+from controller.security.own_certificates import EndingCertificate
 from controller.tests.fakes import ready_site
 from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, Telemetry
@@ -282,6 +284,15 @@ def test_metrics_show_what_is_planned_beside_what_is_delivered_and_when_certific
     assert found("planned_bps", "base23", entry.flow.name, entry.flow.flow_class) == entry.payload_bps > 0
     assert found("delivered_bps", "base23", entry.flow.name) == 0
     assert found("agent_certificate_ends_seconds", "base20") == 1_790_000_000
+
+
+@pytest.mark.parametrize("standing", [None, PairStanding.STANDBY])
+def test_metrics_show_when_the_controllers_own_certificates_end_the_first_of_a_name(site, standing):
+    own = tuple(EndingCertificate("controller", "ctl", end_s) for end_s in (1_790_000_000.0, 1_800_000_000.0))
+    leader = LeaderView(standing, takes=standing is None)
+    behind = dependencies_of(site, own_certificates=lambda: own, leader=lambda: leader)
+    found = metrics(TestClient(api(behind, all_may(lambda: datetime.now(UTC)))))
+    assert found("own_certificate_ends_seconds", "controller", "ctl") == 1_790_000_000
 
 
 def test_two_apis_in_one_process_count_apart(client, site):
