@@ -3,10 +3,11 @@
 import os
 import ssl
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from topology.certificates import Kind, client_name, revoked_serials, uri_dpid, uri_kind
+from topology.certificates import Kind, Pems, certificate_faults, client_name, revoked_serials, uri_dpid, uri_kind
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -60,6 +61,25 @@ class ServerTls:
         context.check_hostname = False
         return self._loaded(context, oldest)
 
+    def revoked_now(self) -> frozenset[int]:
+        """Return the serial numbers in the list of revoked certificates; none without a list.
+
+        Raises:
+            OSError: it cannot be read, or TLS would refuse everybody by it: it is another authority's, or has expired.
+        """
+        if not self.revoked:
+            return frozenset()
+        pem = Path(self.revoked).read_bytes()
+        authority = Path(self.authority).read_bytes() if self.authority else b""
+        wrong = certificate_faults(Pems(authority, b"", b"", pem), Kind.CONTROLLER, datetime.now(UTC))
+        unfit = [fault.what for fault in wrong if fault.field == "revoked"]
+        if unfit:
+            raise OSError(f"{self.revoked} {unfit[0]}")
+        try:
+            return revoked_serials(pem)
+        except ValueError as error:
+            raise OSError(f"{self.revoked}: {error}") from error
+
     def _loaded(self, context: ssl.SSLContext, oldest: ssl.TLSVersion) -> ssl.SSLContext:
         context.minimum_version = oldest
         context.load_cert_chain(self.certificate, self.key)
@@ -109,11 +129,7 @@ class Credentials:
     def _loaded(self) -> tuple[ssl.SSLContext, frozenset[int]]:
         make = self._tls.client_context if self._is_client else self._tls.server_context
         context = make(self._oldest)
-        try:
-            revoked = revoked_serials(Path(self._tls.revoked).read_bytes()) if self._tls.revoked else frozenset[int]()
-        except ValueError as error:
-            raise OSError(f"{self._tls.revoked}: {error}") from error
-        return context, revoked
+        return context, self._tls.revoked_now()
 
     def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
         return tuple(stamp(path) for path in self._tls.files)
