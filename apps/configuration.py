@@ -39,6 +39,7 @@ from controller.settings.listen import (
     rest_address,
     rest_names,
     switches_address,
+    unix_socket,
 )
 from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
@@ -192,7 +193,8 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
     )
     names = rest_names(file.listen.names, rest, listen.at("names")) | frozenset(rest_certified(by_rest))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
-    rest_socket = None if file.listen.rest_socket is None else UnixSocket(file.listen.rest_socket)
+    at_path = file.listen.rest_socket
+    rest_socket = None if at_path is None else unix_socket(at_path, listen.at("rest_socket"))
     check_apart({"openflow": openflow, "rest": rest, "agents": agents, "rest_socket": rest_socket}, listen)
     if isinstance(agents, ListenAddress) and (asks_who or file.insecure):
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)

@@ -13,6 +13,7 @@ from controller.errors import ConfigError
 from controller.plan.quotas import Quota
 from controller.security.access_settings import AccessSettings
 from controller.security.tokens import Role
+from controller.settings.listen import UnixSocket
 from controller.southbound.openflow import circuit_ports
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
@@ -204,6 +205,16 @@ def test_an_address_of_all_takes_the_port_of_each(taken, wanted):
 def test_a_port_of_another_family_or_number_is_free(wanted):
     right = GOOD | {"listen": {"openflow": "tcp:0.0.0.0:7000", "agents": wanted}, "insecure": True}
     assert str(parsed(right, "c.yaml").agents) == wanted
+
+
+def test_a_path_to_listen_at_has_as_many_bytes_as_the_system_takes():
+    for length, wrong in ((107, False), (108, True)):
+        path = "/" + "é" * ((length - 1) // 2) + "x" * ((length - 1) % 2)
+        listen = {"listen": {"agents": f"unix:{path}", "rest_socket": f"{path[:-1]}y"}}
+        found = problems(GOOD | listen) if wrong else ()
+        assert [one.partition(":")[0] for one in found] == (["listen.agents", "listen.rest_socket"] if wrong else [])
+        assert all("a path to listen at has at most 107 bytes, this one has 108" in one for one in found)
+        assert wrong or parsed(GOOD | listen, "c.yaml").agents == UnixSocket(path)
 
 
 def test_rest_goes_by_the_names_that_are_said_by_this_machines_and_by_where_it_listens():

@@ -11,6 +11,8 @@ from pydantic import Field
 from controller.settings.sections import Section
 from topology.problems import Problems
 
+MOST_PATH_BYTES = 107  # sun_path of unix(7) has 108, the last of which is 0
+
 
 class RestTlsSection(Section):
     """The files of REST's TLS, PEM; a relative path is relative to the configuration."""
@@ -26,7 +28,7 @@ class ListenSection(Section):
 
     openflow: str = "127.0.0.1:6653"
     rest: str = "127.0.0.1:8080"
-    rest_socket: str | None = Field(default=None, pattern=r"^/", max_length=100)  # sun_path has 108 bytes
+    rest_socket: str | None = Field(default=None, pattern=r"^/")
     agents: str = "127.0.0.1:50051"
     names: tuple[str, ...] = ()
     tls: RestTlsSection | None = None
@@ -79,8 +81,17 @@ def listen_address(text: str, problems: Problems) -> ListenAddress | None:
 def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSocket | None:
     """Return an address to listen at, which may be a path; None, and a problem, if it is neither."""
     if text.startswith("unix:/"):
-        return UnixSocket(text.removeprefix("unix:"))
+        return unix_socket(text.removeprefix("unix:"), problems)
     return listen_address(text, problems)
+
+
+def unix_socket(path: str, problems: Problems) -> UnixSocket | None:
+    """Return a path to listen at; None, and a problem, if the system takes none that is so long."""
+    size_bytes = len(path.encode())
+    if size_bytes > MOST_PATH_BYTES:
+        problems.add(f"a path to listen at has at most {MOST_PATH_BYTES} bytes, this one has {size_bytes}")
+        return None
+    return UnixSocket(path)
 
 
 def split_transport(text: str) -> tuple[str, str]:
