@@ -66,6 +66,13 @@ def test_a_port_that_others_can_reach_needs_tls_or_a_word(address, tmp_path):
     assert parsed(agents_at(address, insecure=True), "c.yaml", tmp_path).tls is None
 
 
+@pytest.mark.parametrize("address", ["ssl:0.0.0.0:50051", "tcp:127.0.0.1:50051", "[::1:50051", "a b:50051"])
+def test_what_is_before_the_port_of_agents_is_an_address_or_a_name(address, folder):
+    assert problems_of(agents_at(address, tls=FILES), folder) == (
+        f'listen.agents: "{address}" is not an address to listen at, try "127.0.0.1:8080"',
+    )
+
+
 def switches_at(address, **more):
     return LEAST | {"listen": {"openflow": address}} | more
 

@@ -72,10 +72,25 @@ class UnixSocket:
 def listen_address(text: str, problems: Problems) -> ListenAddress | None:
     """Return an address to listen at; None, and a problem, if it is not one."""
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not colon or not _is_host(host) or not port.isdecimal() or not 0 < int(port) < 65536:
         problems.add(f'"{text}" is not an address to listen at, try "127.0.0.1:8080"')
         return None
     return ListenAddress(host, int(port))
+
+
+def _is_host(text: str) -> bool:
+    """Return whether a text is a name, an IPv4 address or an IPv6 address, with or without brackets.
+
+    >>> _is_host("ctl.local"), _is_host("[fe80::1%eth0]"), _is_host("::"), _is_host("ssl:0.0.0.0"), _is_host("[a]")
+    (True, True, True, False, False)
+    """
+    if re.fullmatch(r"[^\s:/\[\]]+", text):
+        return True
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    try:
+        return ip_address(bare).version == 6
+    except ValueError:
+        return False
 
 
 def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSocket | None:
