@@ -1,14 +1,17 @@
 """The configuration file."""
 
 import os
+import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from hostagent.errors import AgentConfigError
-from hostagent.settings import AgentSettings, loaded, parsed_settings
+from hostagent.settings import AgentSettings, Fallback, loaded, parsed_settings
+from hostagent.trust import ClientTls
 
 GOOD = 'host: dtn1\ncontrollers: ["192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock"]\ninsecure: true\n'
 
@@ -28,6 +31,13 @@ def test_all_problems_are_told_at_once_with_their_paths():
         'controllers[2]: "a:0" is not an address and port, try "192.0.2.1:50051"',
         "receive_windw: no such key",
     }
+
+
+@pytest.mark.parametrize("section", [AgentSettings, Fallback, ClientTls])
+def test_the_manual_has_every_key(section):
+    page = (Path(__file__).parents[2] / "docs/agent.md").read_text()
+    block = page[page.index("## Configuration") :].split("```")[1]
+    assert [one.name for one in fields(section) if not re.search(rf"\b{one.name}:", block)] == []
 
 
 @pytest.mark.parametrize("text", ["", "- a", "host: [", "host: ''\ncontrollers: ['a:1']", "host: a\ncontrollers: []"])
