@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
-from controller.plan.announcements import SEARCHES_US, TAIL_RTTS, Wish, opening_us, part_bits, promised, promises
+from controller.plan.announcements import (
+    LEAST_BPS,
+    SEARCHES_US,
+    TAIL_RTTS,
+    Wish,
+    opening_us,
+    part_bits,
+    promised,
+    promises,
+)
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.paths import circuits_of_no_way
 from controller.plan.routes import Route
@@ -27,8 +36,9 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     asked, routes = routes, tuple(one.lanes[0] if one.lanes else one for one in routes)
     route, senders = routes[0], len(routes[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    overhead_us = opening_us(wish, route) + TAIL_RTTS * route.rtt_us
-    begin_us, sending_us = now_us + opening_us(wish, route), deadline_us - overhead_us
+    before_us = opening_us(wish, route)
+    overhead_us = before_us + TAIL_RTTS * route.rtt_us
+    begin_us, sending_us = now_us + before_us, deadline_us - overhead_us
     offers = tuple(_soonest(wish, asked, calendar, now_us))
     if wish.store is not None and promises(replace(wish, store=None), asked, calendar, now_us):
         room_bits = 0 if wish.is_stored_by else wish.store.room_bits
@@ -39,15 +49,17 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     if sending_us <= 0:  # whatever the rate
         why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"
         return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
-    asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
-    start_us = calendar.earliest_start(route.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
-    if start_us is not None:
-        end_us, rate_bps = start_us + sending_us, asked_bps * senders
+    asked_bps = max(LEAST_BPS, -(-part_bits(wish, senders) * 1_000_000 // sending_us))
+    lasts_us = sending_us + ASKING_AGAIN_US
+    sends_us = calendar.earliest_start(route.need, asked_bps, lasts_us, begin_us, now_us + SEARCHES_US[-1])
+    if sends_us is not None:
+        start_us, rate_bps = sends_us - before_us, asked_bps * senders
+        end_us = start_us + deadline_us
         offers += (Offer(OfferKind.EARLIEST_START, wish.flow_class, rate_bps, start_us, end_us, route.circuits),)
     free = [calendar.most_bps(one.need, begin_us, begin_us + sending_us) for one in routes]
-    if highest_bps := max(free) * senders:
-        by, end_us = routes[free.index(max(free))].circuits, now_us + deadline_us
-        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, end_us, by),)
+    if (most_bps := max(free)) >= LEAST_BPS:
+        by, end_us = routes[free.index(most_bps)].circuits, now_us + deadline_us
+        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, most_bps * senders, now_us, end_us, by),)
     if below is not None:  # by the way that depends on no reservation of a class
         by, end_us = routes[-1].circuits, now_us + deadline_us
         offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, end_us, by),)

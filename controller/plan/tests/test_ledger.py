@@ -162,6 +162,30 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_soonest(ledger):
     assert "handshake" in str(hopeless)
 
 
+def test_an_image_that_is_announced_at_the_start_that_was_offered_is_promised(ledger):
+    """The offer counts what it takes to begin, and who takes two seconds to ask."""
+    for number, (from_s, until_s) in enumerate([(0, 10), (11.5, 20), (30, 40)]):  # in the first gap nothing fits
+        times = {"start_us": NOW + round(from_s * S), "end_us": NOW + until_s * S}
+        ledger.hold(asked(rate_bps=BOOKABLE, **times), created(str(number)))
+    no = ledger.announce(wish(deadline_us=2 * S), ("base20",), "arch", NOW)
+    offer = next(o for o in no.offers if o.kind is OfferKind.EARLIEST_START)
+    assert offer.end_us - offer.start_us == 2 * S
+    assert NOW + 19 * S < offer.start_us < NOW + 20 * S
+    for waits_us in (0, 2 * S):
+        promise = ledger.announce(wish(deadline_us=2 * S), ("base20",), "arch", offer.start_us + waits_us)
+        assert isinstance(promise, Announcement)
+        ledger.forget("image", offer.start_us + waits_us)
+
+
+def test_no_rate_is_offered_that_is_too_slow_to_be_promised(ledger):
+    ledger.hold(asked(rate_bps=BOOKABLE - 63_999, start_us=NOW), created("a"))
+    no = ledger.announce(wish(size_bytes=1000, deadline_us=10 * S), ("base20",), "arch", NOW)
+    assert (no.resource, no.asked_bps, no.free_bps) == (str(WAN), 64_000, 63_999)
+    assert OfferKind.HIGHEST_RATE not in {offer.kind for offer in no.offers}
+    start = next(o for o in no.offers if o.kind is OfferKind.EARLIEST_START)
+    assert start.end_us > NOW + 200 * S
+
+
 def running(ledger, name="night", **changes):
     """A reservation whose time has come."""
     ledger.hold(asked(start_us=NOW, **changes), created(name))
