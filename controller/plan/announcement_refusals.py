@@ -84,10 +84,10 @@ def no_way(
 
 
 def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
-    """Yield the offer of the earliest finish."""
-    soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us)
+    """Yield the offer of the earliest finish for who takes a moment to ask: what is free only now is gone by then."""
+    soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us + ASKING_AGAIN_US)
     if soonest is not None:
         rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
-        end_us = ASKING_AGAIN_US + (soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us)
+        end_us = soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us
         by = next(route.circuits for route in routes if route.pool == soonest.pool)
         yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)

@@ -162,6 +162,17 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_soonest(ledger):
     assert "handshake" in str(hopeless)
 
 
+def test_a_later_deadline_is_offered_that_who_takes_two_seconds_to_ask_can_still_have(ledger):
+    """What is free in these two seconds is gone by then, and later there is less at a time."""
+    ledger.hold(asked(rate_bps=BOOKABLE - 100_000_000, start_us=NOW + 3 * S), created("a"))
+    no = ledger.announce(wish(deadline_us=1_440_000), ("base20",), "arch", NOW)
+    later = next(o for o in no.offers if o.kind is OfferKind.LATER_DEADLINE)
+    for asks_us in (NOW, NOW + S, NOW + 2 * S):
+        promise = ledger.announce(wish(deadline_us=later.end_us - asks_us), ("base20",), "arch", asks_us)
+        assert isinstance(promise, Announcement)
+        ledger.forget("image", asks_us)
+
+
 def test_an_image_that_is_announced_at_the_start_that_was_offered_is_promised(ledger):
     """The offer counts what it takes to begin, and who takes two seconds to ask."""
     for number, (from_s, until_s) in enumerate([(0, 10), (11.5, 20), (30, 40)]):  # in the first gap nothing fits
