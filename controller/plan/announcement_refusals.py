@@ -1,17 +1,16 @@
 """Why an announcement is not promised: what lacks where, and what would be promised instead. Pure."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.announcements import (
     LEAST_BPS,
     SEARCHES_US,
     TAIL_RTTS,
+    Announcement,
     Wish,
     opening_us,
     part_bits,
-    promised,
     promises,
 )
 from controller.plan.calendar import Booking, Calendar
@@ -23,7 +22,22 @@ from topology.protocol import FlowClass
 ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
 
 
-def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int, below: FlowClass | None) -> Refused:
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What would be promised instead of what is refused.
+
+    Attributes:
+        soonest: without a deadline, to who asks ``ASKING_AGAIN_US`` later; None if nothing.
+        circuits: those that it would cross.
+        below: a class in which it would be as it was asked, if there is one.
+    """
+
+    soonest: Announcement | None
+    circuits: tuple[str, ...]
+    below: FlowClass | None
+
+
+def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int, instead: Instead) -> Refused:
     """Return the refusal of a wish: what lacks where, and what would be granted.
 
     Args:
@@ -31,15 +45,18 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
         routes: its routes; there is at least one.
         calendar: what is promised already.
         now_us: Unix time.
-        below: a class in which it would be granted, if there is one.
+        instead: what would be granted.
     """
-    asked, routes = routes, tuple(one.lanes[0] if one.lanes else one for one in routes)
+    asked, below = routes, instead.below
+    routes = tuple(one.lanes[0] if one.lanes else one for one in routes)
     route, senders = routes[0], len(routes[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
     before_us = opening_us(wish, route)
     overhead_us = before_us + TAIL_RTTS * route.rtt_us
     begin_us, sending_us = now_us + before_us, deadline_us - overhead_us
-    offers = tuple(_soonest(wish, asked, calendar, now_us))
+    offers = tuple[Offer, ...]()
+    if instead.soonest is not None:
+        offers = (_later(wish, instead.soonest, instead.circuits, now_us),)
     if wish.store is not None and promises(replace(wish, store=None), asked, calendar, now_us):
         room_bits = 0 if wish.is_stored_by else wish.store.room_bits
         asked_bits = max(0, part_bits(wish, senders) * senders - room_bits)
@@ -83,11 +100,8 @@ def no_way(
     return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
 
 
-def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
-    """Yield the offer of the earliest finish for who takes a moment to ask: what is free only now is gone by then."""
-    soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us + ASKING_AGAIN_US)
-    if soonest is not None:
-        rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
-        end_us = soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us
-        by = next(route.circuits for route in routes if route.pool == soonest.pool)
-        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)
+def _later(wish: Wish, soonest: Announcement, by: tuple[str, ...], now_us: int) -> Offer:
+    """Return the offer of the earliest finish."""
+    rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
+    end_us = soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us
+    return Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)

@@ -199,12 +199,6 @@ class Announcement:
         return (self.floor_bps(now_us),) * len(self.flows)
 
 
-def promised(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> Announcement | None:
-    """Return the soonest promise along any of the routes, on a reservation if that is as soon; None if none."""
-    answers = promises(wish, routes, calendar, now_us)
-    return min(answers, key=lambda a: (a.promised_us, not a.pool), default=None)
-
-
 def promises(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> list[Announcement]:
     """Return the promise along each of the routes that can give one.
 

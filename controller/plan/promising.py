@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from controller.plan.admission import Refused, lower_classes
-from controller.plan.announcement_refusals import no_way, refused
+from controller.plan.admission import Offer, OfferKind, Refused, lower_classes
+from controller.plan.announcement_refusals import ASKING_AGAIN_US, Instead, no_way, refused
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_over, promises
 from controller.plan.beside import Admission, not_told_apart
 from controller.plan.booking_lead import Market
@@ -41,21 +41,54 @@ class Promising:
         routes = self._routes(wish, senders, target)
         if not routes:
             return no_way(network, wish.flow_class, (senders[0], target), self.down, now_us)
-        answers = promises(wish, routes, calendar, now_us)
+        found = self._told_apart(wish, routes)
+        if found is not None:
+            return found
+        instead = self._instead(wish, routes, senders, target)
+        if isinstance(instead, Refused):
+            return instead
+        answer = refused(wish, routes, calendar, now_us, instead)
+        offers = (one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US)
+        return replace(answer, offers=tuple(one for one in offers if self._is_granted(wish, routes, one)))
+
+    def _told_apart(self, wish: Wish, routes: Iterable[Route]) -> Announcement | Refused | None:
+        """Return the best promise by some routes that can be told apart from others, or that none can; None if none."""
+        answers = promises(wish, routes, self.market.calendar, self.now_us)
         # By a deadline others are preferred to what waits for a circuit.
         answers.sort(key=lambda a: (self.is_stranded(a) and wish.deadline_us is not None, a.promised_us, not a.pool))
         others = [self.admission.confused(answer) for answer in answers]
         told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
-        if told is not None:
-            return told
-        if others and others[0]:
+        if told is None and others and others[0]:
             along = (one for answer in answers for one in self._along_others(wish, answer))
-            if (told := next(along, None)) is not None:
-                return told
-            return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
-        lower = self._class_that_would_do(wish, senders, target)
-        answer = refused(wish, routes, calendar, now_us, lower)
-        return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
+            if (told := next(along, None)) is None:
+                return not_told_apart(others[0], answers[0].rates[0].rate_bps, self.now_us)
+        return told
+
+    def _instead(self, wish: Wish, routes: Iterable[Route], senders: tuple[str, ...], target: str) -> Instead | Refused:
+        """Return what would be promised instead of a wish; or that, whenever it is due, it could not be told apart."""
+        asks_later = replace(self, now_us=self.now_us + ASKING_AGAIN_US)
+        soonest = asks_later._told_apart(replace(wish, deadline_us=None), routes)
+        if isinstance(soonest, Refused):
+            return soonest
+        crossed = () if soonest is None else self._circuits(soonest, routes)
+        return Instead(soonest, crossed, self._class_that_would_do(wish, senders, target))
+
+    def _circuits(self, known: Announcement, routes: Iterable[Route]) -> tuple[str, ...]:
+        """Return the circuits that a promise crosses: its own, or those that what it draws on takes now."""
+        own = (circuit for flow in known.flows for circuit in self.market.network.circuits_along(flow.path))
+        drawn_on = (route.circuits for route in routes if known.pool and route.pool == known.pool)
+        return next(drawn_on, tuple(dict.fromkeys(own)))
+
+    def _is_granted(self, wish: Wish, routes: Iterable[Route], offer: Offer) -> bool:
+        """Return whether an offer of another time is granted to who takes it; others are granted as they were found."""
+        asked: list[tuple[int, Wish]] = []
+        if offer.kind is OfferKind.EARLIEST_START:
+            asked = [(offer.start_us, wish)]
+        elif offer.kind is OfferKind.LATER_DEADLINE:
+            asks_us = self.now_us, self.now_us + ASKING_AGAIN_US
+            asked = [(at_us, replace(wish, deadline_us=offer.end_us - at_us)) for at_us in asks_us]
+        answers = (replace(self, now_us=at_us)._told_apart(one, routes) for at_us, one in asked)
+        return all(isinstance(answer, Announcement) for answer in answers)
 
     def _along_others(self, wish: Wish, answer: Announcement) -> Iterator[Announcement]:
         """Yield the promise by the ways of those that a promise could not be told apart from, if these are up."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from controller.plan.admission import Reason, Refused, Request
+from controller.plan.admission import OfferKind, Reason, Refused, Request
 from controller.plan.announcements import Wish
 from controller.plan.answers import answers
 from controller.plan.failover import carries
@@ -142,6 +142,26 @@ def test_the_same_port_in_two_classes_is_refused():
     reserve(ledger, "first", selector=RSYNC)
     no = reserve(ledger, "second", selector=RSYNC, flow_class=BACKGROUND)
     assert (no.reason, "to port 873" in str(no)) == (Reason.NOT_TOLD_APART, True)
+
+
+def test_no_deadline_is_offered_for_what_could_not_be_told_apart_whenever_it_is_due():
+    ledger = Ledger(TWO, DEFAULT_POLICY)
+    reserve(ledger, "first", selector=RSYNC, flow_class=BACKGROUND)
+    image = Wish("image", URGENT, 10**8, S, TWO.framing, selector=RSYNC)
+    for deadline_us in (S, 60 * S, None):
+        no = ledger.announce(replace(image, deadline_us=deadline_us), ("base20",), "arch", NOW)
+        assert (no.reason, no.offers) == (Reason.NOT_TOLD_APART, ())
+
+
+def test_no_start_is_offered_at_which_it_could_not_be_told_apart():
+    ledger = Ledger(GIGABIT, DEFAULT_POLICY)
+    reserve(ledger, "full", a_end="base21", rate_bps=600_000_000, end_us=NOW + 100 * S)
+    image = Wish("image", URGENT, 10**8, 2 * S, GIGABIT.framing, selector=RSYNC)
+    offered = {offer.kind for offer in ledger.announce(image, ("base20",), "arch", NOW).offers}
+    later = {"rate_bps": 1_000_000, "start_us": NOW + 90 * S, "end_us": NOW + 200 * S}
+    reserve(ledger, "later", selector=RSYNC, flow_class=BACKGROUND, **later)
+    still = {offer.kind for offer in ledger.announce(image, ("base20",), "arch", NOW).offers}
+    assert offered - still == {OfferKind.EARLIEST_START}
 
 
 def test_a_change_of_a_running_reservation_is_judged_on_what_is_to_come():
