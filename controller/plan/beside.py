@@ -1,6 +1,6 @@
 """Admission of a promise beside the others of its pair of hosts, with offers that are granted if asked for. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from controller.plan.admission import Granted, Offer, Reason, Refused, Request
@@ -11,7 +11,10 @@ from controller.plan.lifecycle import IN_PLAN
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
+from controller.plan.told_apart import LOCAL_USE_DSCPS
 from topology.network import Network
+
+MOST_CHOICES = len(LOCAL_USE_DSCPS)  # of ports, for two hosts at a time: each has a mark of its own
 
 
 class Admission:
@@ -55,6 +58,10 @@ class Admission:
         answer = admitted_in_time(request, self.market, now_us, known)
         if isinstance(answer, Refused):
             return answer
+        if (
+            full := self._without_mark(self._of_hosts(owner, request, answer.chosen.path), request.rate_bps)
+        ) is not None:
+            return full
         other = self._confused(owner, request, answer.chosen.path)
         if other is None:
             return answer
@@ -65,11 +72,29 @@ class Admission:
         return not_told_apart(other, request.rate_bps, request.start_us)
 
     def _confused(self, owner: str, request: Request, path: Path) -> PairClaim | None:
-        if not {request.a_end, request.z_end} <= self._hosts:
-            return None
+        return next(
+            (other for own in self._of_hosts(owner, request, path) for other in self.claims.confused_with(own)), None
+        )
+
+    def _of_hosts(self, owner: str, request: Request | Reservation, path: Path) -> tuple[PairClaim, ...]:
+        """Return what a request claims of two hosts; nothing between sites."""
         ends = request.a_end, request.z_end
         own = PairClaim(owner, ends, request.flow_class, request.selector, path, request.start_us, request.end_us)
-        return next(self.claims.confused_with(own), None)
+        return (own,) if self._hosts.issuperset(ends) else ()
+
+    def without_mark(self, announcement: Announcement) -> Refused | None:
+        """Return the refusal of an announcement whose packets no mark is left for; None if there is one."""
+        return self._without_mark(_claims(announcement), announcement.rates[0].rate_bps)
+
+    def _without_mark(self, claims: Iterable[PairClaim], asked_bps: int) -> Refused | None:
+        for own in claims:
+            if own.selector.has_ports and self.claims.choices_beside(own) >= MOST_CHOICES:
+                why = (
+                    f"{own.ends[0]} and {own.ends[1]} have {MOST_CHOICES} choices of ports at that time, and no more "
+                    "can be told apart: leave the ports out, or name those of one of these in `connections`"
+                )
+                return Refused(Reason.NOT_TOLD_APART, "", asked_bps, 0, own.start_us, (), why)
+        return None
 
     def reserves(self, known: Reservation, *, kept: bool) -> None:
         """Take in what a reservation claims; one that is not kept claims nothing."""
@@ -80,11 +105,7 @@ class Admission:
         return any(True for claim in self._claimed(known) for _ in self.claims.confused_with(claim))
 
     def _claimed(self, known: Reservation) -> tuple[PairClaim, ...]:
-        ends = known.a_end, known.z_end
-        claim = PairClaim(
-            known.reservation_id, ends, known.flow_class, known.selector, known.path, known.start_us, known.end_us
-        )
-        return (claim,) if set(ends) <= self._hosts else ()
+        return self._of_hosts(known.reservation_id, known, known.path)
 
     def confused(self, announcement: Announcement) -> PairClaim | None:
         """Return a claim that an announcement could not be told apart from; None if there is none."""

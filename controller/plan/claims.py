@@ -1,5 +1,6 @@
 """What each promise claims of a pair of hosts, and which claims cannot stand side by side (decision 19). Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -42,11 +43,15 @@ class PairClaim:
         >>> north.confused_with(south), north.confused_with(replace(south, selector=Selector(dest_port=873)))
         (True, False)
         """
-        if self.ends != other.ends or not (self.start_us < other.end_us and other.start_us < self.end_us):
+        if self.ends != other.ends or not self.meets(other):
             return False
         if self.flow_class is not other.flow_class:
             return self.selector == other.selector != THE_REST
         return self.path != other.path and (self.selector == other.selector or part_later(self.path, other.path))
+
+    def meets(self, other: "PairClaim") -> bool:
+        """Return whether both have some time in common."""
+        return self.start_us < other.end_us and other.start_us < self.end_us
 
 
 def part_later(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -80,3 +85,18 @@ class Claims:
         for owner, other in self._by_ends.get(claim.ends, {}).items():
             if owner != claim.owner and claim.confused_with(other):
                 yield other
+
+    def choices_beside(self, claim: PairClaim) -> int:
+        """Return how many other choices of ports others of a claim's pair have, the most at a time of it."""
+        others = (other for owner, other in self._by_ends.get(claim.ends, {}).items() if owner != claim.owner)
+        beside = [
+            one for one in others if one.selector.has_ports and one.selector != claim.selector and one.meets(claim)
+        ]
+        begin = [(max(one.start_us, claim.start_us), 1, one.selector) for one in beside]
+        changes = begin + [(one.end_us, -1, one.selector) for one in beside]
+        now, most = Counter[Selector](), 0
+        for _, change, selector in sorted(changes, key=lambda c: c[:2]):  # at one instant what ends comes first
+            now[selector] += change
+            now += Counter()  # without those that nobody has any more
+            most = max(most, len(now))
+        return most

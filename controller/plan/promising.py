@@ -62,7 +62,7 @@ class Promising:
             along = (one for answer in answers for one in self._along_others(wish, answer))
             if (told := next(along, None)) is None:
                 return not_told_apart(others[0], answers[0].rates[0].rate_bps, self.now_us)
-        return told
+        return told and (self.admission.without_mark(told) or told)
 
     def _instead(self, wish: Wish, routes: Iterable[Route], senders: tuple[str, ...], target: str) -> Instead | Refused:
         """Return what would be promised instead of a wish; or that, whenever it is due, it could not be told apart."""

@@ -83,7 +83,7 @@ def _marked(of_pair: list[Flow], policy: Policy) -> Iterator[Flow]:
     for flow in reversed(by_ports.values()):
         own = policy.classes[flow.flow_class].dscp
         mark = next((dscp for dscp in (own, *LOCAL_USE_DSCPS) if dscp not in taken), None)
-        if mark is not None:  # a pair with more than sixteen choices of ports: the later ones are not planned
+        if mark is not None:  # else it has too many choices of ports: so many are not promised (beside.py)
             taken.add(mark)
             yield replace(flow, mark=mark)
 

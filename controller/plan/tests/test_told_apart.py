@@ -144,6 +144,29 @@ def test_the_same_port_in_two_classes_is_refused():
     assert (no.reason, "to port 873" in str(no)) == (Reason.NOT_TOLD_APART, True)
 
 
+def test_no_more_choices_of_ports_are_promised_at_a_time_than_there_are_marks_for():
+    ledger = Ledger(TWO, DEFAULT_POLICY)
+    small, image = {"rate_bps": 1_000_000}, Wish("image", BACKGROUND, 10**6, None, TWO.framing)
+    for port in range(1, 16):
+        reserve(ledger, f"{port}", selector=Selector(dest_port=port), **small)
+    assert isinstance(
+        reserve(ledger, "16", selector=Selector(local_port=16), end_us=NOW + 600 * S, **small), Reservation
+    )
+    no = reserve(ledger, "17", selector=Selector(dest_port=17), **small)
+    assert (no.reason, no.offers, "16 choices of ports" in str(no)) == (Reason.NOT_TOLD_APART, (), True)
+    announced = replace(image, selector=Selector(dest_port=18))
+    assert ledger.announce(announced, ("base20",), "arch", NOW).reason is Reason.NOT_TOLD_APART
+    for name, selector in (("same", Selector(dest_port=1)), ("rest", THE_REST)):
+        assert isinstance(reserve(ledger, name, selector=selector, **small), Reservation)
+    after = reserve(ledger, "after", selector=Selector(dest_port=17), start_us=NOW + 600 * S, **small)
+    assert isinstance(after, Reservation)
+    for now_us in (NOW, NOW + 600 * S):
+        ledger.tick(now_us)
+        carried = {flow_id(known.reservation_id, known.a_end) for known in ledger.in_plan()}
+        entries = plan_of(ledger, now_us).entries
+        assert carried <= {name for e in entries for name in (e.flow.name, *(one.name for one in e.flow.carries))}
+
+
 def test_no_deadline_is_offered_for_what_could_not_be_told_apart_whenever_it_is_due():
     ledger = Ledger(TWO, DEFAULT_POLICY)
     reserve(ledger, "first", selector=RSYNC, flow_class=BACKGROUND)
