@@ -8,9 +8,10 @@ from controller.plan.announcements import Announcement
 from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.claims import Claims, PairClaim
 from controller.plan.lifecycle import IN_PLAN
-from controller.plan.paths import Path
+from controller.plan.paths import ChosenPath, Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
+from controller.plan.resources import need
 from controller.plan.told_apart import LOCAL_USE_DSCPS
 from topology.network import Network
 
@@ -54,8 +55,14 @@ class Admission:
         return replace(answer, offers=offers)
 
     def _beside_others(self, owner: str, request: Request, now_us: int, known: Reservation | None) -> Granted | Refused:
-        """Return the answer; what could not be told apart from another promise goes that one's way, or is refused."""
+        """Return the answer; what could not be told apart from another promise goes that one's way, or is refused.
+
+        Who asks for no more than is booked for it keeps its paths where a capacity has become too small for that.
+        """
         answer = admitted_in_time(request, self.market, now_us, known)
+        if isinstance(answer, Refused) and known is not None and _asks_no_more(request, known):
+            taken = need(self.market.network, known.paths, known.flow_class)
+            answer = Granted(ChosenPath(known.path, known.backup), taken)
         if isinstance(answer, Refused):
             return answer
         if (
@@ -123,6 +130,13 @@ class Admission:
     def forgets(self, announcement_id: str) -> None:
         """Take out what an announcement claims."""
         self.claims.put(announcement_id, ())
+
+
+def _asks_no_more(request: Request, known: Reservation) -> bool:
+    """Return whether a change asks for nothing that is not booked for a reservation already, on its paths."""
+    asked, has = ((one.a_end, one.z_end, one.flow_class, one.constraints) for one in (request, known))
+    within = known.start_us <= request.start_us and request.end_us <= known.end_us
+    return asked == has and within and request.rate_bps <= known.rate_bps
 
 
 def _claims(announcement: Announcement) -> Iterator[PairClaim]:

@@ -258,6 +258,28 @@ def test_a_schedule_of_the_provider_is_a_change_of_capacity_and_fails_the_newest
     assert ledger.demand((), NOW + 10 * S, lambda _: None).capacity_bps[WAN] == 500_000_000
 
 
+def test_a_change_that_asks_for_no_more_is_granted_whatever_has_become_of_its_circuit(ledger):
+    ledger.hold(asked(), created("a"))
+    ledger.set_schedule(WAN, [(NOW + 150 * S, NOW + 160 * S, 0)])
+    assert isinstance(ledger.change("a", asked(rate_bps=600_000_001), NOW), Refused)
+    assert isinstance(ledger.change("a", asked(end_us=NOW + 201 * S), NOW), Refused)
+    less = ledger.change("a", asked(rate_bps=500_000_000, start_us=NOW + 110 * S, description="half a night"), NOW)
+    assert (less.rate_bps, less.start_us, less.description) == (500_000_000, NOW + 110 * S, "half a night")
+    assert ledger.calendar.free_bps(WAN, NOW + 155 * S) == -500_000_000
+
+
+def test_a_change_of_one_with_a_backup_is_granted_beside_a_maintenance_that_does_not_break_it():
+    ring = Ledger(asc_ring(), DEFAULT_POLICY)
+    request = asked(a_end="albuquerque", z_end="livermore", constraints=Constraints(backup=True))
+    before = ring.hold(request, created("a"))
+    (circuit, *_) = ring.network.circuits_along(before.backup)
+    for tail, head, link in ring.network.circuit_links:
+        if link.circuit == circuit:
+            ring.set_schedule(Hop(tail, head), [(NOW + 150 * S, NOW + 160 * S, 0)])
+    after = ring.change("a", replace(request, description="the same"), NOW)
+    assert (after.paths, after.description) == (before.paths, "the same")
+
+
 def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     bought = Ledger(chile_illinois(), DEFAULT_POLICY, {"chile-illinois": 150 * S})
     no = bought.hold(asked(), created("a"))
