@@ -74,9 +74,10 @@ def admitted_in_time(
     exclude = (*request.constraints.exclude, *sorted(late))
     narrowed = replace(request, constraints=replace(request.constraints, exclude=exclude))
     answer = admitted(narrowed, network, policy, calendar, kept)
-    if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
-        return _too_late(request, market, now_us, {c: leads_us[c] for c in late})
-    return answer
+    if isinstance(answer, Granted):
+        return answer
+    too_late = _too_late(request, market, now_us, {c: leads_us[c] for c in late})
+    return too_late if answer.reason is Reason.NO_PATH else _with_sooner_start(answer, too_late)
 
 
 def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, int]) -> Reservation:
@@ -105,6 +106,13 @@ def _leads_us(lead_us: Mapping[str, int], *, is_backed: bool) -> dict[str, int]:
 
 def _circuits(network: Network, paths: tuple[Path, ...]) -> set[str]:
     return set(chain.from_iterable(network.circuits_along(path) for path in paths))
+
+
+def _with_sooner_start(answer: Refused, too_late: Refused) -> Refused:
+    """Return a refusal with the earliest start of both: on what is there, or on what can be bought by then."""
+    starts = [one for one in (*answer.offers, *too_late.offers) if one.kind is OfferKind.EARLIEST_START]
+    others = (one for one in answer.offers if one.kind is not OfferKind.EARLIEST_START)
+    return replace(answer, offers=(*sorted(starts, key=lambda one: one.start_us)[:1], *others))
 
 
 def _too_late(request: Request, market: Market, now_us: int, late: Mapping[str, int]) -> Refused:

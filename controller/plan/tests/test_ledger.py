@@ -13,7 +13,7 @@ from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
-from mininet_tests.testing.networks import asc_ring, chile_illinois, four_lanes
+from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2, four_lanes
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -291,6 +291,20 @@ def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     bought.happened("a", LifecycleEvent.COMMIT, NOW)
     bought.tick(NOW + 151 * S)
     assert bought.announce(wish(), ("base20",), "arch", NOW + 151 * S).pool == "a"
+
+
+def test_the_earliest_start_that_is_offered_may_be_on_what_can_be_bought_by_then():
+    """What is leased is full for a day, and what is bought at need is there in minutes."""
+    beside = Ledger(chile_illinois_2(), DEFAULT_POLICY, {"south": 150 * S})
+    full = asked(rate_bps=BOOKABLE, start_us=NOW, end_us=NOW + 86_400 * S, constraints=Constraints(include=("north",)))
+    beside.hold(full, created("full"))
+    soon = asked(rate_bps=400_000_000)
+    no = beside.hold(soon, created("a"))
+    assert no.reason is Reason.CAPACITY_UNAVAILABLE
+    (offer,) = (offer for offer in no.offers if offer.kind is OfferKind.EARLIEST_START)
+    assert (offer.start_us, offer.circuits) == (NOW + 210 * S, ("south",))
+    taken = replace(soon, start_us=offer.start_us, end_us=offer.end_us)
+    assert not isinstance(beside.hold(taken, created("a", NOW + 59 * S)), Refused)
 
 
 def test_a_start_is_not_moved_to_before_what_it_needs_can_be_bought():
