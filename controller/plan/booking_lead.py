@@ -116,15 +116,25 @@ def _with_sooner_start(answer: Refused, too_late: Refused) -> Refused:
 
 
 def _too_late(request: Request, market: Market, now_us: int, late: Mapping[str, int]) -> Refused:
-    lead_us = max(late.values())
-    start_us = now_us + lead_us + ANSWERING_US
-    moved = replace(request, start_us=start_us, end_us=start_us + request.end_us - request.start_us)
-    answer = admitted(moved, market.network, market.policy, market.calendar)
+    """Return the refusal that offers the first start by which what leads there can be bought; or why none does."""
+    for lead_us in sorted({*late.values()}):
+        start_us = now_us + lead_us + ANSWERING_US
+        exclude = (*request.constraints.exclude, *sorted(c for c, us in late.items() if start_us <= now_us + us))
+        moved = replace(
+            request,
+            start_us=start_us,
+            end_us=start_us + request.end_us - request.start_us,
+            constraints=replace(request.constraints, exclude=exclude),
+        )
+        answer = admitted(moved, market.network, market.policy, market.calendar)
+        if isinstance(answer, Granted):
+            break
     if isinstance(answer, Refused):
         return answer
     by = market.network.circuits_along(answer.chosen.path)
     offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us, by)
-    names = ", ".join(sorted(late))
+    crossed = _circuits(market.network, answer.chosen.paths)
+    names = ", ".join(sorted(crossed & late.keys()))
     why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"
     offers = (offer,) if moved.end_us < MAX_TIME_US else ()
     return Refused(Reason.PROVIDER_TOO_LATE, names, request.rate_bps, 0, request.start_us, offers, why)

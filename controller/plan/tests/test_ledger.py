@@ -13,7 +13,7 @@ from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
-from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2, four_lanes
+from mininet_tests.testing.networks import FILES, asc_ring, chile_illinois, chile_illinois_2, four_lanes, loaded
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -291,6 +291,20 @@ def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     bought.happened("a", LifecycleEvent.COMMIT, NOW)
     bought.tick(NOW + 151 * S)
     assert bought.announce(wish(), ("base20",), "arch", NOW + 151 * S).pool == "a"
+
+
+def test_only_what_leads_between_the_ends_is_waited_for_where_it_is_too_late_to_buy():
+    far = Ledger(loaded(FILES["three-sites"]), DEFAULT_POLICY, {"ocean": 86_400 * S, "rhine": 150 * S})
+    soon = asked(a_end="dl-a", z_end="cern", rate_bps=S)
+    no = far.hold(soon, created("a"))
+    assert (no.reason, no.resource) == (Reason.PROVIDER_TOO_LATE, "rhine")
+    assert "rhine is bought at need, which takes 150 s" in str(no)
+    (offer,) = no.offers
+    assert offer.start_us == NOW + 210 * S
+    taken = replace(soon, start_us=offer.start_us, end_us=offer.end_us)
+    assert not isinstance(far.hold(taken, created("a", NOW + 59 * S)), Refused)
+    over_both = far.hold(replace(soon, a_end="pt-a"), created("b"))
+    assert (over_both.resource, over_both.offers[0].start_us) == ("ocean, rhine", NOW + 86_460 * S)
 
 
 def test_the_earliest_start_that_is_offered_may_be_on_what_can_be_bought_by_then():
