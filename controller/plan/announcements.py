@@ -304,7 +304,8 @@ def _stored(wish: Wish, store: StoreCapacity, way: _Way, calendar: Calendar, now
         if soonest is None:
             continue
         ends_us = None if wish.deadline_us is None else now_us + wish.deadline_us
-        if wish.is_stored_by and ends_us is not None and soonest.stored_us > ends_us:
+        done_us = max(soonest.stored_us, soonest.across_us + way.tail_us)
+        if wish.is_stored_by and ends_us is not None and done_us > ends_us:
             return None
         by_us = None if ends_us is None or wish.is_stored_by else ends_us - way.tail_us
         return thriftiest_stored(network, disk, part, way.senders, by_us)

@@ -7,11 +7,13 @@ import pytest
 from controller.plan.admission import OfferKind, Reason, Refused
 from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger
+from controller.plan.keys import StorePlace
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import Illegal, LifecycleEvent, ReservationState
 from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
+from controller.plan.storing import StoreCapacity
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
 from mininet_tests.testing.networks import FILES, asc_ring, chile_illinois, chile_illinois_2, four_lanes, loaded
 from topology.network import Hop
@@ -171,6 +173,20 @@ def test_a_later_deadline_is_offered_that_who_takes_two_seconds_to_ask_can_still
         promise = ledger.announce(wish(deadline_us=later.end_us - asks_us), ("base20",), "arch", asks_us)
         assert isinstance(promise, Announcement)
         ledger.forget("image", asks_us)
+
+
+def test_what_is_to_be_stored_by_a_time_is_confirmed_by_then_too(ledger):
+    """A fast disk has written all before the sender knows that all has arrived."""
+    stored = wish(store=StoreCapacity(StorePlace("arch", "data"), 2 * BOOKABLE, 0), is_stored_by=True)
+    soonest = ledger.announce(stored, ("base20",), "arch", NOW)
+    ledger.forget("image", NOW)
+    takes_us = soonest.stored_us - NOW
+    in_time = ledger.announce(replace(stored, deadline_us=takes_us), ("base20",), "arch", NOW)
+    assert in_time.promised_us <= in_time.stored_us <= NOW + takes_us
+    ledger.forget("image", NOW)
+    assert isinstance(
+        ledger.announce(replace(stored, deadline_us=takes_us - 100_000), ("base20",), "arch", NOW), Refused
+    )
 
 
 def test_an_image_that_is_announced_at_the_start_that_was_offered_is_promised(ledger):
