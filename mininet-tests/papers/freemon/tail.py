@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
-from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Cell, Kept, measured
+from mininet_tests.lab.cells import EXIT_OK, Cell, Kept, measured
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.papers.freemon.cells import PAPER_RTT_MS, batches, table_cell
 from mininet_tests.papers.freemon.limits import (
@@ -102,6 +102,7 @@ def summary(seen: Sequence[Cell]) -> dict[str, Any]:
         paths.setdefault(path, {})[way] = _row(one)
     return {
         "paths": {path: rows for path, rows in paths.items() if len(rows) > 1},
+        "measured": len(by_name),
         "saturated": [one["name"] for one in by_name.values() if one["idle_share"] < LEAST_IDLE_SHARE],
         "on_fallback": sum(run["fallback"] for one in by_name.values() for run in one["runs_seen"]),
         "commit": ", ".join(sorted({one["commit"] for one in by_name.values()})),
@@ -148,12 +149,15 @@ def _row(seen: Cell) -> dict[str, Any]:
         "rebuilt": sum(run.get("rebuilt", 0) for run in runs),
         "busy_permille": round(1000 * (1 - seen["mean_idle_share"])),
         "runs": len(runs),
+        "commit": seen["commit"],
     }
 
 
 def page(summary: dict[str, Any]) -> str:
-    """Return the tables of what was measured, in Markdown. Pure."""
-    columns = "sent | median | mean | worst | median, s | lost | sent again | parities | rebuilt | CPU"
+    """Return the table of what was measured, and which aims it misses, in Markdown. Pure."""
+    columns = "sent | median | mean | worst | median, s | lost | sent again | parities | rebuilt | CPU | commit"
+    judged = stated(aims(summary))
+    missed = [(name, judged["aims"][name]) for name in judged["falls_short"]]
     lines = [
         "# The end of transfers, measured",
         "",
@@ -162,17 +166,21 @@ def page(summary: dict[str, Any]) -> str:
         "rebuilt: of all of them, segments. CPU: thousandths of the lab's that were busy, both hosts and the line",
         "together. What it means: [the host agent](../agent.md#the-end-of-a-transfer).",
         "",
-        f"Measured at commit {summary['commit']}.",
+        f"Measured: {summary['measured']} of {len(cells())} cells.",
         "",
+        f"Short of the aims, {len(missed)} of {len(judged['aims'])}:" if missed else "All aims hold.",
+        "",
+        *(f"- {name}: {one['seen']}, aim: {one['aim']}" for name, one in missed),
+        *([""] if missed else []),
         f"| path | {columns} |",
-        f"|---|---|{'---:|' * (columns.count('|'))}",
+        f"|---|---|{'---:|' * (columns.count('|') - 1)}---|",
     ]
     for path, rows in summary["paths"].items():
         for way, row in sorted(rows.items()):
             lines.append(
                 f"| {path} | {way} | {row['median_rtts']:.2f} | {row['mean_rtts']:.2f} | {row['worst_rtts']:.2f} |"
                 f" {row['median_s']:.3f} | {row['lost']} | {row['sent_again']} | {row['parities']} | {row['rebuilt']} |"
-                f" {row['busy_permille']} |"
+                f" {row['busy_permille']} | {row['commit']} |"
             )
     return "\n".join(lines) + "\n"
 
@@ -192,7 +200,7 @@ def published(seen: Iterable[Cell], found: dict[str, Any]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Measure what is missing, and write what all of it comes to; return the exit code: 1 if an aim is missed."""
+    """Measure what is missing, and write what all of it comes to; return the exit code."""
     parser = argparse.ArgumentParser(prog="tail", description=__doc__)
     parser.add_argument("--out", type=Path, default=commands.ROOT / "out" / "tail", help="folder (default: out/tail)")
     parser.add_argument("--only", type=re.compile, metavar="REGEX", help="only cells whose names have this in them")
@@ -218,10 +226,8 @@ def main(argv: list[str]) -> int:
         published(there, seen)
     found = seen.pop("paths") | seen | judged
     write_report(args.out, found)
-    for name in found["falls_short"]:
-        say(f"falls short: {name}: {found['aims'][name]['seen']}")
     say(f"written: {args.out / 'report.json'}")
-    return code or (EXIT_FAILED if found["falls_short"] else EXIT_OK)
+    return code
 
 
 def say(text: str) -> None:

@@ -31,7 +31,7 @@ def test_a_small_object_is_late_by_round_trips_beyond_what_its_bytes_need():
 
 def reused_row(median, worst, median_s):
     row = {"median_rtts": median, "mean_rtts": median, "worst_rtts": worst, "busy_permille": 100}
-    counts = {"lost": 12, "sent_again": 14, "parities": 0, "rebuilt": 0, "runs": 2}
+    counts = {"lost": 12, "sent_again": 14, "parities": 0, "rebuilt": 0, "runs": 2, "commit": "c0ffee"}
     return row | {"median_s": round(median_s, 4)} | counts
 
 
@@ -63,6 +63,34 @@ def test_the_tables_have_a_row_for_each_way_of_a_path():
     rows = [line for line in tail.page(found).splitlines() if line.startswith("| reused")]
     assert [row.split(" | ")[1] for row in rows] == ["coded", "copied"]
     assert len({line.count("|") for line in tail.page(found).splitlines() if line.startswith("|")}) == 1
+
+
+def test_the_page_says_which_aims_are_missed_how_many_cells_are_measured_and_each_rows_commit():
+    slower = small("coded", 5.0) | {"commit": "decade"}
+    lines = tail.page(tail.summary([small("copied", 4.0), slower])).splitlines()
+    path = "reused, 10 MB, 800 ms, 1%"
+    assert f"Measured: 2 of {len(tail.cells())} cells." in lines
+    assert f"- {path}: median of coded later than copied, round trips: 1.25, aim: at most 0.05" in lines
+    assert [line.split(" | ")[-1] for line in lines if line.startswith(f"| {path}")] == ["decade |", "c0ffee |"]
+    held = tail.page(tail.summary([small("copied", 5.0), small("coded", 5.0)]))
+    assert "All aims hold." in held.splitlines()
+
+
+def test_missed_aims_are_left_to_the_launcher_and_published_without_measuring(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail, "DOCS", tmp_path)
+    asked = [tail.tail_cell(10_000_000, 800, 1.0, "reused", way) for way in ("copied", "coded")]
+    seen = [small("copied", 4.0), small("coded", 5.0)]
+    tail.published(seen, tail.summary(seen))
+    assert tail.main(["--only", "^$", "--published", "--publish", "--out", str(tmp_path / "out")]) == 0
+    assert [json.loads(line)["name"] for line in (tmp_path / "tail.jsonl").read_text().splitlines()] == [
+        one["name"] for one in reversed(asked)
+    ]
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["falls_short"]
+
+
+def test_the_published_page_is_of_the_published_cells():
+    seen = [json.loads(line) for line in (tail.DOCS / "tail.jsonl").read_text().splitlines()]
+    assert (tail.DOCS / "tail.md").read_text() == tail.page(tail.summary(seen))
 
 
 def test_each_way_is_measured_by_agents_of_its_own():
