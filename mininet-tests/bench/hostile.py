@@ -33,6 +33,7 @@ from headway.promises import ReservationIn
 from mininet_tests.bench.hostile_report import SLOWER_MS, Crowd, aims, p99, published, rows, table
 from mininet_tests.bench.strangers import HEAD, Attack, answered, crowd, other_attacks, rest_attacks, socket_attacks
 from mininet_tests.lab.commands import ROOT
+from mininet_tests.lab.commit import commit
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.loopback import free_port
@@ -276,8 +277,9 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=8.0, help="how long each attack lasts (default: %(default)s)")
     asked = parser.parse_args()
+    of_commit = commit()
     seen = measured(asked.many, asked.seconds, lambda text: print(f"hostile: {text}", file=sys.stderr, flush=True))
-    report = {**rows(seen), **stated(aims(seen))}
+    report = {"commit": of_commit, **rows(seen), **stated(aims(seen))}
     write_report(asked.out, report)
     print(table(report))
     if asked.publish:

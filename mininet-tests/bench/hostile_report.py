@@ -101,10 +101,10 @@ def table(report: Mapping[str, Any]) -> str:
 
 
 def said(report: Mapping[str, Any]) -> str:
-    """Return table and outcome as docs/security.md has them."""
+    """Return table, outcome and commit as docs/security.md has them."""
     short = report["falls_short"]
     what = "All aims held." if not short else "Short of the aims fell: " + "; ".join(short) + "."
-    return f"{table(report)}\n\n{what}"
+    return f"{table(report)}\n\n{what} Measured at commit {report['commit']}."
 
 
 def published(page: str, report: Mapping[str, Any]) -> str:

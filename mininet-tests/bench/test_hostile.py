@@ -76,7 +76,7 @@ def test_an_aim_that_is_missed_is_said():
 
 def test_the_table_of_the_documentation_is_that_of_the_published_run():
     record = json.loads((ROOT / "docs" / "results" / "hostile.json").read_text())
-    report = {**record["figures"], "falls_short": record["falls_short"]}
+    report = {**record["figures"], "commit": record["commit"], "falls_short": record["falls_short"]}
     page = (ROOT / "docs" / "security.md").read_text()
     assert f"{BEGIN}\n{said(report)}\n{END}" in page
     assert published(page, report) == page
@@ -84,5 +84,6 @@ def test_the_table_of_the_documentation_is_that_of_the_published_run():
 
 
 def test_a_report_has_a_row_for_each_attack():
-    report = rows(_site(54.0, 0, {"429": 2}, 10**8, 0)) | {"falls_short": []}
+    report = rows(_site(54.0, 0, {"429": 2}, 10**8, 0)) | {"commit": "c0ffee", "falls_short": []}
+    assert "Measured at commit c0ffee." in said(report)
     assert "| REST, TLS | floods | 0 | 54.0 ms | 100 MB | 0 | 0 | 429: 2 |" in said(report)

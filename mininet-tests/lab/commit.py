@@ -9,9 +9,14 @@ CHANGED = "-changed"
 
 
 def commit() -> str:
-    """Return the checkout's commit, with ``-changed`` behind it if a file that it has is another one now."""
+    """Return the checkout's commit, with ``-changed`` behind it if a file that it has is another one now.
+
+    Not one of ``docs``: those are not what is measured, and whatever else was published has changed them.
+    """
     name = said("git", "-C", str(commands.ROOT), "rev-parse", "--short=12", "HEAD")
-    status = said("git", "-C", str(commands.ROOT), "status", "--porcelain", "--untracked-files=no")
+    status = said(
+        "git", "-C", str(commands.ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs"
+    )
     return f"{name}{CHANGED}" if status else name
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
-from mininet_tests.lab.commit import commit
+from mininet_tests.lab.commit import CHANGED, commit
 from mininet_tests.launcher.children import followed
 from mininet_tests.launcher.experiment import Experiment, Place
 from mininet_tests.launcher.progress import Shown, clock
@@ -33,7 +33,8 @@ NAME is one of: {", ".join(one.name for one in EXPERIMENTS)} (--list says what t
 after NAME, beside the experiment's own arguments (NAME --help shows them):
   --out DIR      folder for report.json, figure and logs (default: out/NAME)
   --dilation K   of the lab, where the launcher boots it
-  --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit and date
+  --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit and date;
+                 nothing outside docs may be changed since that commit
 
 report.json has two keys in every folder: aims (name -> aim, seen, ok) and falls_short (the names that miss).
 exit codes: 0 all aims hold, 3 some fall short, 1 the run failed, 2 bad arguments, 130 interrupted.
@@ -154,10 +155,17 @@ def launched(asked: LaunchRequest) -> int:
     name = asked.experiment.name
     if asked.help:
         return subprocess.run(commands.module(asked.experiment.module, "--help"), check=False).returncode
+    measured = commit()
+    if asked.publish and measured.endswith(CHANGED):
+        print(
+            f"run: {name}: what is published is of a commit, and this is {measured}: commit what is changed first, or"
+            " leave --publish out",
+            file=sys.stderr,
+        )
+        return EXIT_BAD_INPUT
     asked.out.mkdir(parents=True, exist_ok=True)
     report = asked.out / "report.json"
     before = report.stat().st_mtime_ns if report.exists() else None
-    measured = commit()
     shown = Shown(name, _expected_s(asked), sys.stdout)
     shown.line(f"run: {name}: {asked.experiment.line}; {where(asked.experiment)}, into {asked.out}\n")
     code = followed(command(asked), shown)
@@ -181,7 +189,11 @@ def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float, measure
     name = asked.experiment.name
     print(f"run: {name}: {clock(took_s)}, {asked.out / 'report.json'}")
     if asked.publish:
-        target = publish(name, measured, list(asked.arguments), report, commands.ROOT)
+        try:
+            target = publish(name, measured, list(asked.arguments), report, commands.ROOT)
+        except ValueError as error:
+            print(f"run: {error}; not published", file=sys.stderr)
+            return EXIT_FAILED
         print(f"run: {name}: published in {target}")
         shown_by = asked.experiment.shown_by
         if shown_by and subprocess.run(commands.module(shown_by), check=False).returncode:

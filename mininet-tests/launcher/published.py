@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.lab.commit import CHANGED
+
 SHARED = ("aims", "falls_short")
 LONGEST_FIGURE = 2_000
 """Characters of JSON; what is longer is raw, and stays in ``report.json``."""
@@ -23,15 +25,16 @@ def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any]
         root: the checkout's.
 
     Raises:
-        ValueError: the report has no aims.
+        ValueError: the report has no aims, or is of what nobody can have again: files that were changed.
     """
     if not set(SHARED) <= set(report):
         raise ValueError(f"{name}: its report.json has no aims, so there is nothing to publish")
+    found = record(report, commit, datetime.now(UTC).isoformat(timespec="seconds"), arguments)
+    if CHANGED in str(found["commit"]):
+        raise ValueError(f"{name}: files were changed when it was measured, so nobody can have them: {found['commit']}")
     target = root / "docs" / "results" / f"{name}.json"
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps(record(report, commit, date, arguments), indent=1)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text + "\n")
+    target.write_text(json.dumps(found, indent=1) + "\n")
     return target
 
 

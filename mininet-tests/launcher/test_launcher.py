@@ -130,6 +130,25 @@ def test_what_is_published_names_the_commit_that_was_there_when_the_run_began(tm
     assert json.loads((tmp_path / "docs/results/tried.json").read_text())["commit"] == "as it was"
 
 
+def test_nothing_is_run_to_be_published_of_a_tree_that_is_no_commits(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "commit", lambda: "0123456789ab-changed")
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    source = WRITES.format(json.dumps(HELD))
+    assert experiment(source, tmp_path, monkeypatch, publish=True) == 2
+    assert "commit what is changed first" in capsys.readouterr().err
+    assert not (tmp_path / "report.json").exists()
+    assert experiment(source, tmp_path, monkeypatch) == 0, "it may be run and not published"
+
+
+def test_what_was_measured_earlier_in_such_a_tree_is_not_published(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "commit", lambda: "0123456789ab")
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    source = WRITES.format(json.dumps(HELD | {"commit": ["0123456789ab", "ba9876543210-changed"]}))
+    assert experiment(source, tmp_path, monkeypatch, publish=True) == 1
+    assert "ba9876543210-changed" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
+
+
 @pytest.mark.parametrize(
     ("writes", "code", "page"),
     [("p.write_text(p.with_name('tried.json').read_text())", 0, "as measured"), ("sys.exit(1)", 1, "of before")],
@@ -139,6 +158,7 @@ def test_the_page_that_shows_published_figures_is_written_again(writes, code, pa
     shows.parent.mkdir(parents=True)
     shows.write_text("of before")
     again = f"import pathlib, sys; p = pathlib.Path({str(shows)!r}); {writes}"
+    monkeypatch.setattr(cli, "commit", lambda: "0123456789ab")
     monkeypatch.setattr(cli.commands, "module", lambda _: [sys.executable, "-c", again])
     monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
     report = json.dumps(json.dumps(HELD | {"said": "as measured"}))
