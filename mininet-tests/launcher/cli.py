@@ -33,8 +33,8 @@ NAME is one of: {", ".join(one.name for one in EXPERIMENTS)} (--list says what t
 after NAME, beside the experiment's own arguments (NAME --help shows them):
   --out DIR      folder for report.json, figure and logs (default: out/NAME)
   --dilation K   of the lab, where the launcher boots it
-  --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit and date;
-                 nothing outside docs may be changed since that commit
+  --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit, date and
+                 dilation; nothing outside docs may be changed since that commit
 
 report.json has two keys in every folder: aims (name -> aim, seen, ok) and falls_short (the names that miss).
 exit codes: 0 all aims hold, 3 some fall short, 1 the run failed, 2 bad arguments, 130 interrupted.
@@ -50,7 +50,7 @@ complete -o default -F _headway_run mininet-tests/run ./mininet-tests/run"""
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """One run: of what, with which arguments, and where to."""
+    """One run: of what, with which arguments, and where to; the dilation is of the lab, if the launcher boots it."""
 
     experiment: Experiment
     arguments: tuple[str, ...]
@@ -132,7 +132,7 @@ def _asked(experiment: Experiment, words: list[str]) -> LaunchRequest:
     known, theirs = ours.parse_known_args(words)
     if known.publish and experiment.publishes:
         theirs.append("--publish")
-    dilation = known.dilation if experiment.place is Place.LAB else None
+    dilation = (known.dilation or experiment.dilation) if experiment.place is Place.LAB else None
     return LaunchRequest(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
 
 
@@ -190,7 +190,7 @@ def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float, measure
     print(f"run: {name}: {clock(took_s)}, {asked.out / 'report.json'}")
     if asked.publish:
         try:
-            target = publish(name, measured, list(asked.arguments), report, commands.ROOT)
+            target = publish(name, measured, list(asked.arguments), report, commands.ROOT, asked.dilation)
         except ValueError as error:
             print(f"run: {error}; not published", file=sys.stderr)
             return EXIT_FAILED
@@ -211,8 +211,7 @@ def command(asked: LaunchRequest) -> list[str]:
     experiment = asked.experiment
     module = commands.module(experiment.module, "--out", str(asked.out), *asked.arguments)
     if experiment.place is Place.LAB:
-        dilation = str(asked.dilation or experiment.dilation)
-        return commands.in_lab("--dilation", dilation, "--out", str(asked.out), command=module)
+        return commands.in_lab("--dilation", str(asked.dilation), "--out", str(asked.out), command=module)
     return commands.isolated(*module) if experiment.place is Place.ISOLATED else module
 
 

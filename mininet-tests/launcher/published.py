@@ -14,7 +14,9 @@ LONGEST_FIGURE = 2_000
 """Characters of JSON; what is longer is raw, and stays in ``report.json``."""
 
 
-def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any], root: Path) -> Path:
+def publish(
+    name: str, commit: str, arguments: list[str], report: dict[str, Any], root: Path, dilation: int | None = None
+) -> Path:
     """Write ``docs/results/NAME.json`` below a folder and return it.
 
     Args:
@@ -23,13 +25,14 @@ def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any]
         arguments: that it was given.
         report: what it has shown.
         root: the checkout's.
+        dilation: of the lab that the launcher has booted; None if it has booted none.
 
     Raises:
         ValueError: the report has no aims, or is of what nobody can have again: files that were changed.
     """
     if not set(SHARED) <= set(report):
         raise ValueError(f"{name}: its report.json has no aims, so there is nothing to publish")
-    found = record(report, commit, datetime.now(UTC).isoformat(timespec="seconds"), arguments)
+    found = record(report, commit, datetime.now(UTC).isoformat(timespec="seconds"), arguments, dilation)
     if CHANGED in str(found["commit"]):
         raise ValueError(f"{name}: files were changed when it was measured, so nobody can have them: {found['commit']}")
     target = root / "docs" / "results" / f"{name}.json"
@@ -38,13 +41,16 @@ def publish(name: str, commit: str, arguments: list[str], report: dict[str, Any]
     return target
 
 
-def record(report: dict[str, Any], commit: str, date: str, arguments: list[str]) -> dict[str, Any]:
+def record(
+    report: dict[str, Any], commit: str, date: str, arguments: list[str], dilation: int | None
+) -> dict[str, Any]:
     """Return what is published of a report. Pure."""
     figures = {key: value for key, value in report.items() if key not in {*SHARED, "commit"}}
     return {
         "commit": report.get("commit", commit),  # a report of what was measured at several times says which
         "date": date,
         "arguments": arguments,
+        **({} if dilation is None else {"dilation": dilation}),
         **{key: report[key] for key in SHARED},
         "figures": {key: value for key, value in figures.items() if len(json.dumps(value)) <= LONGEST_FIGURE},
     }

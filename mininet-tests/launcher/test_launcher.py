@@ -114,11 +114,11 @@ def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
     assert cli.command(cli.request(["freemon", "--publish"]))[-1] == "--publish"
 
 
-def experiment(source, tmp_path, monkeypatch, *, publish=False, shown_by=None):
+def experiment(source, tmp_path, monkeypatch, *, publish=False, shown_by=None, dilation=None):
     """Run a program as if it were an experiment; return the exit code."""
     one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1, shown_by=shown_by)
     monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
-    return cli.launched(cli.LaunchRequest(one, (), tmp_path, None, publish=publish))
+    return cli.launched(cli.LaunchRequest(one, (), tmp_path, dilation, publish=publish))
 
 
 def test_what_is_published_names_the_commit_that_was_there_when_the_run_began(tmp_path, monkeypatch):
@@ -128,6 +128,18 @@ def test_what_is_published_names_the_commit_that_was_there_when_the_run_began(tm
     source = f"import sys; open(sys.argv[1], 'w').write({json.dumps(json.dumps(HELD))})"
     assert experiment(source, tmp_path, monkeypatch, publish=True) == 0
     assert json.loads((tmp_path / "docs/results/tried.json").read_text())["commit"] == "as it was"
+
+
+def test_what_is_published_of_the_lab_names_its_dilation(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "commit", lambda: "0123456789ab")
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    for words, dilation in ((["faults"], 2), (["faults", "--dilation", "4"], 4), (["retention"], None)):
+        asked = cli.request(words)
+        assert (
+            experiment(WRITES.format(json.dumps(HELD)), tmp_path, monkeypatch, publish=True, dilation=asked.dilation)
+            == 0
+        )
+        assert json.loads((tmp_path / "docs/results/tried.json").read_text()).get("dilation") == dilation
 
 
 def test_nothing_is_run_to_be_published_of_a_tree_that_is_no_commits(tmp_path, monkeypatch, capsys):
