@@ -34,7 +34,8 @@ after NAME, beside the experiment's own arguments (NAME --help shows them):
   --out DIR      folder for report.json, figure and logs (default: out/NAME)
   --dilation K   of the lab, where the launcher boots it
   --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit, date and
-                 dilation; nothing outside docs may be changed since that commit
+                 dilation; left_out there names what is too long for it, and stays in report.json;
+                 nothing outside docs may be changed since that commit
 
 report.json has two keys in every folder: aims (name -> aim, seen, ok) and falls_short (the names that miss).
 exit codes: 0 all aims hold, 3 some fall short, 1 the run failed, 2 bad arguments, 130 interrupted.

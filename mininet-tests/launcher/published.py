@@ -11,7 +11,7 @@ from mininet_tests.lab.commit import CHANGED
 
 SHARED = ("aims", "falls_short")
 LONGEST_FIGURE = 2_000
-"""Characters of JSON; what is longer is raw, and stays in ``report.json``."""
+"""Characters of JSON; what is longer is raw, stays in ``report.json``, and is named in ``left_out``."""
 
 
 def publish(
@@ -44,13 +44,15 @@ def publish(
 def record(
     report: dict[str, Any], commit: str, date: str, arguments: list[str], dilation: int | None
 ) -> dict[str, Any]:
-    """Return what is published of a report. Pure."""
+    """Return what is published of a report, and the names of what is too long for that. Pure."""
     figures = {key: value for key, value in report.items() if key not in {*SHARED, "commit"}}
+    left_out = [key for key, value in figures.items() if len(json.dumps(value)) > LONGEST_FIGURE]
     return {
         "commit": report.get("commit", commit),  # a report of what was measured at several times says which
         "date": date,
         "arguments": arguments,
         **({} if dilation is None else {"dilation": dilation}),
         **{key: report[key] for key in SHARED},
-        "figures": {key: value for key, value in figures.items() if len(json.dumps(value)) <= LONGEST_FIGURE},
+        "figures": {key: value for key, value in figures.items() if key not in left_out},
+        "left_out": left_out,
     }

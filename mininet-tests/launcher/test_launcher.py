@@ -263,6 +263,7 @@ def test_what_is_published_are_aims_key_figures_commit_and_date(tmp_path):
     assert found["aims"] == HELD["aims"]
     assert found["falls_short"] == []
     assert found["figures"] == {"seconds": 24.7}
+    assert found["left_out"] == ["raw"]
     assert found["arguments"] == ["--quick"]
     assert found["date"].endswith("+00:00")
     assert found["commit"] == "0123456789ab"
