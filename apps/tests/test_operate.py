@@ -20,6 +20,15 @@ def said(path):
                         yield leaf.value
 
 
+def could_be_said(path):
+    """What a module may make the name of an event of: its texts, and those with a name put in, as ``circuit.*``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "*" for part in node.values)
+
+
 def told():
     """The events that have a row in the tables; ``.committed`` after ``reservation.held`` is one of a reservation."""
     for name in TABLES:
@@ -30,13 +39,23 @@ def told():
                 yield word if not word.startswith(".") else subject + word
 
 
+def modules():
+    """The files of the product, without its tests."""
+    return [p for f in ("apps", "controller", "hostagent") for p in (ROOT / f).rglob("*.py") if "tests" not in p.parts]
+
+
 def test_every_event_of_the_code_has_its_row():
-    modules = [
-        p for f in ("apps", "controller", "hostagent") for p in (ROOT / f).rglob("*.py") if "tests" not in p.parts
-    ]
-    events = {event for path in modules for event in said(path)}
+    events = {event for path in modules() for event in said(path)}
     assert len(events) > 60
     assert sorted(events - set(told())) == []
+
+
+def test_every_row_of_an_event_is_of_one_that_the_code_can_say():
+    texts = {text for path in modules() for text in could_be_said(path)}
+    events = {event for event in told() if EVENT.fullmatch(event)}
+    made = {e for e in events for subject, word in [e.split(".")] if texts & {f"{subject}.*", f"*.{word}"}}
+    assert len(events) > 100
+    assert sorted(events - texts - made) == []
 
 
 def test_every_metric_that_an_alarm_is_made_of_is_exported():
