@@ -53,6 +53,8 @@ STATUS: dict[type[Exception], int] = {
     Unconditional: 428,
     DatabaseFailed: 503,
 }
+# What no handler was found for, or whose body could not be read: its status -> the kind of problem.
+NOT_ROUTED = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
 
 
 def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = None) -> FastAPI:
@@ -169,8 +171,7 @@ async def _not_routed(request: Request, error: RoutingError) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405:  # Starlette names the methods of the first route with this path only
         headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
-    kinds = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
-    kind = kinds.get(error.status_code, "not-possible")
+    kind = NOT_ROUTED.get(error.status_code, "not-possible")
     return problem(error.status_code, kind, str(error.detail), {}, headers)
 
 

@@ -1,11 +1,12 @@
 """The documents' tables are those of the code."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from controller.northbound.api import STATUS, problem_type
+from controller.northbound.api import NOT_ROUTED, STATUS, problem_type
 from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import api_of
 from controller.plan.admission import OfferKind, Reason
@@ -15,6 +16,7 @@ from controller.plan.purchase_lifecycle import PURCHASE_NEXT
 from controller.tests.fakes import ready_site
 
 ROOT = Path(__file__).parents[3]
+NORTHBOUND = Path(__file__).parents[1]
 
 
 def table(document, title):
@@ -61,7 +63,20 @@ def test_every_system_whose_faults_are_described_has_its_tests_and_the_other_way
     assert [seen for seen in described if not any(system in seen for system in tested)] == []
 
 
+def problems_of(path):
+    """Kind and status of what a module answers: the first two arguments of a ``problem`` and of a ``TurnedAway``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"problem", "TurnedAway"}:
+            match node.args[:2]:
+                case [ast.Constant(value=status), ast.Constant(value=kind)]:
+                    yield kind, status
+
+
 def test_every_problem_is_described_with_its_status():
-    described = {kind.strip("`"): int(status) for kind, status, _ in table("api.md", "type")}
-    kinds = {problem_type(error): status for error, status in STATUS.items()} | dict.fromkeys(Reason, 409)
-    assert kinds.items() <= {kind.removeprefix("/problems/"): status for kind, status in described.items()}.items()
+    described = {(kind.strip("`"), int(status)) for kind, status, _ in table("api.md", "type")}
+    kinds = [(problem_type(error), status) for error, status in STATUS.items()]
+    kinds += [(reason.value, 409) for reason in Reason] + [(kind, status) for status, kind in NOT_ROUTED.items()]
+    said = [one for path in NORTHBOUND.rglob("*.py") if "tests" not in path.parts for one in problems_of(path)]
+    assert len(said) > 20
+    known = {(f"/problems/{kind}", status) for kind, status in (*kinds, *said)}
+    assert (sorted(known - described), sorted(described - known)) == ([], [])
