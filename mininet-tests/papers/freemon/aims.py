@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mininet_tests.papers.freemon.summary import AIMS_RTTS
+from mininet_tests.papers.freemon.tables import AIMS_RTTS
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of
 
 ROUNDED_S = 0.005  # as the paper prints it

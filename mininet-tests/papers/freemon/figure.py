@@ -18,8 +18,9 @@ from mininet_tests.papers.freemon.limits import (
     table2,
     way_of,
 )
+from mininet_tests.papers.freemon.result import Result, grid, results
 from mininet_tests.papers.freemon.section5 import full_segments
-from mininet_tests.papers.freemon.summary import Result, contestants, grid, results
+from mininet_tests.papers.freemon.summary import contestants
 
 SIZE, DPI = (11, 5), 110
 TIMES_S = (2, 3, 5, 10, 20, 50, 100, 200, 500)

@@ -2,39 +2,26 @@
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
-from itertools import zip_longest
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab.cells import Cell, duration
-from mininet_tests.papers.freemon.cells import CONNECTIONS, MTUS_BYTES, PAPER_RTT_MS, TEN_BPS, TEN_BYTES
-from mininet_tests.papers.freemon.limits import (
-    LATENCIES_MS,
-    LOSSES_PERCENT,
-    SEGMENTS,
-    SUPER_PACKETS,
-    Printed,
-    Way,
-    rounded,
-    table1,
-    table2,
-)
+from mininet_tests.papers.freemon.cells import MTUS_BYTES, PAPER_RTT_MS, TEN_BPS, TEN_BYTES
+from mininet_tests.papers.freemon.limits import Way
+from mininet_tests.papers.freemon.markdown import table
 from mininet_tests.papers.freemon.programs import PROGRAMS
 from mininet_tests.papers.freemon.prose import HEAD
+from mininet_tests.papers.freemon.result import Result, results
 from mininet_tests.papers.freemon.section5 import FIGURE3_TITLE, STARTS_TITLE, Table, figure3_table, starts_table
 from mininet_tests.papers.freemon.several_circuits import section as several_circuits
 from mininet_tests.papers.freemon.summary import (
-    AIMS_RTTS,
-    Result,
     contestants,
     database_share_kept,
-    grid,
     ratio,
-    results,
     summary,
 )
+from mininet_tests.papers.freemon.tables import tables
 
 
 def written(seen: Sequence[Cell], wanted: Sequence[Cell], out: Path) -> dict[str, Any]:
@@ -57,7 +44,7 @@ def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
     found, numbers = results(seen), summary(seen, wanted)
     parts = [
         HEAD,
-        *_tables(found, numbers),
+        *tables(found, numbers),
         _section(FIGURE3_TITLE, numbers["figure3"], figure3_table),
         _ten(numbers),
         _section(STARTS_TITLE, numbers["starts"], starts_table),
@@ -72,126 +59,6 @@ def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
         _missing(numbers),
     ]
     return "\n".join(parts)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table as Markdown.
-
-    >>> print(table(["a", "b"], [["1", "2"]]), end="")
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    lines = [list(head), ["---"] * len(head), *rows]
-    return "".join(f"|{'|'.join(r)}|\n" if r[0] == "---" else f"| {' | '.join(r)} |\n" for r in lines)
-
-
-def _tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
-    printed1, printed2 = table1(), table2()
-    parts = ["## Tables 1 and 2: 268.8 MB at 1 Gbit/s\n"]
-    if numbers["table2"]:
-        parts.append(_verdict(numbers["table2"]))
-    if numbers["table1"]:
-        parts.append(_means(numbers["table1"]))
-    for connection in CONNECTIONS:
-        reused = connection == CONNECTIONS[0]
-        printed = (
-            {key: (s,) for key, s in printed2.items()}
-            if reused
-            else {key: (one.median, one.mean) for key, one in printed1.items()}
-        )
-        title = "Reused connections (Table 2)" if reused else f"New connections: the {connection} (Table 1)"
-        theirs = "the paper's median (it prints no mean)" if reused else "the paper's"
-        parts.append(
-            f"### {title}, super-packets\n\n"
-            f"Median and mean in seconds, and {theirs} in brackets; **bold** is above it.\n"
-        )
-        parts.append(_grid(grid(found, connection, SUPER_PACKETS), lambda key, one, p=printed: _beside(one, p[key])))
-        parts.append(
-            f"### {title}, packets\n\nMedian in seconds, and in brackets how far it and 95% of the transfers are\n"
-            "above the limit, in round trips; **bold** is above 1, or above 2. After the stroke: of the ideal.\n"
-        )
-        parts.append(_grid(grid(found, connection, SEGMENTS), lambda _, one: _over(one)))
-    parts.append(_spread(found, printed1))
-    return parts
-
-
-def _verdict(numbers: dict[str, Any]) -> str:
-    worst = [
-        " and ".join("-" if value is None else f"{value:.2f}" for value in pair)
-        for pair in (
-            (numbers["worst_median_over_limit_rtts"], numbers["worst_p95_over_limit_rtts"]),
-            (numbers["worst_median_over_ideal_rtts"], numbers["worst_p95_over_ideal_rtts"]),
-        )
-    ]
-    below, count = numbers["cells_at_or_below_paper"], numbers["cells"]
-    return (
-        f"Super-packets, reused connections: {below} of {count} measured cells (of {numbers['cells_of']})\n"
-        "are at or below the paper, rounded as it rounds. Packets: the worst median and the worst 95th percentile of\n"
-        f"{numbers['cells_per_packet']} cells are {worst[0]} round trips above the limit, {worst[1]} above the ideal;\n"
-        f"{numbers['cells_within_aims']} cells have the median within 1 and 95% within 2 round trips of the limit;\n"
-        f"of an ideal sender {numbers['cells_within_aims_at_best']} would.\n\n"
-        "![Medians over latency, beside the paper's](results/table2.png)\n"
-    )
-
-
-def _means(numbers: dict[str, Any]) -> str:
-    """Return how many cells of Table 1 are at or below the paper."""
-    counts = [
-        f"the {connection.replace('_', ' ')}, {one['cells_at_or_below_paper']} by the median and"
-        f" {one['cells_at_or_below_paper_by_mean']} by the mean, of {one['cells']}"
-        for connection, one in numbers.items()
-    ]
-    return "New connections, super-packets, cells at or below the paper:\n" + ";\n".join(counts) + ".\n"
-
-
-def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:
-    rows = []
-    for rtt_ms in LATENCIES_MS:
-        some = [cells.get((rtt_ms, loss)) for loss in LOSSES_PERCENT]
-        if any(some):
-            keys = [(rtt_ms, loss) for loss in LOSSES_PERCENT]
-            rows.append([f"{rtt_ms} ms", *(shown(k, one) if one else "-" for k, one in zip(keys, some, strict=True))])
-    return table(["", *(f"{loss:g}%" for loss in LOSSES_PERCENT)], rows) if rows else "Not measured.\n"
-
-
-def _beside(one: Result, printed: Sequence[Decimal]) -> str:
-    """Return a cell's median and mean beside the median, and the mean where there is one, that the paper prints."""
-    ours = [rounded(s) for s in (one.median_s, one.mean_s)]
-    above = [s > theirs for s, theirs in zip_longest(ours, printed, fillvalue=printed[0])]
-    shown = ", ".join(f"**{s}**" if more else str(s) for s, more in zip(ours, above, strict=True))
-    return f"{shown} ({', '.join(map(str, printed))})"
-
-
-def _over(one: Result) -> str:
-    if not one.cell["rtt_ms"]:
-        return f"{one.median_s:.3f}"
-    values = [one.over_limit_rtts(s) for s in (one.median_s, one.p95_s)]
-    over = [f"**{v:.2f}**" if v > most else f"{v:.2f}" for v, most in zip(values, AIMS_RTTS, strict=True)]
-    if not one.cell["loss_percent"]:
-        return f"{one.median_s:.3f} ({', '.join(over)})"
-    ideal = [f"{one.over_limit_rtts(one.ideal_s(share)):.2f}" for share in (0.5, 0.95)]
-    return f"{one.median_s:.3f} ({', '.join(over)} / {', '.join(ideal)})"
-
-
-def _spread(found: dict[str, Result], printed: dict[tuple[int, float], Printed]) -> str:
-    """Return mean, median and deviation of all lossy cells, as Table 1 prints them."""
-    rows = [
-        [
-            *(f"{rtt_ms} ms", f"{loss:g}%", connection, model),
-            *(f"{s:.3f}" for s in (one.mean_s, one.median_s, one.deviation_s, min(one.times_s), max(one.times_s))),
-            *(str(len(one.times_s)), f"{one.again_share:.4%}"),
-        ]
-        for connection in CONNECTIONS
-        for model in (SUPER_PACKETS, SEGMENTS)
-        for (rtt_ms, loss), one in sorted(grid(found, connection, model).items())
-        if loss
-    ]
-    head = ["latency", "loss", "connection", "loses", "mean", "median", "deviation", "least", "most", "transfers"]
-    paper = ", ".join(f"{loss:g}%: {printed[180, loss].mean}/{printed[180, loss].median}" for loss in LOSSES_PERCENT)
-    text = f"### In full\n\nThe paper at 180 ms, new connections, mean/median: {paper}.\n\n"
-    whole = table([*head, "sent again"], rows) if rows else "Not measured.\n"
-    return f"{text}<details><summary>Every cell with loss</summary>\n\n{whole}\n</details>\n"
 
 
 def _ten(numbers: dict[str, Any]) -> str:

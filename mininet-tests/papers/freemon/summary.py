@@ -1,121 +1,19 @@
 """From what was seen of each cell to the numbers of ``summary.json``. Pure."""
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mininet_tests.lab.cells import Cell
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.papers.freemon.cells import CONNECTIONS, MTUS_BYTES
-from mininet_tests.papers.freemon.limits import (
-    LATENCIES_MS,
-    LOSSES_PERCENT,
-    SEGMENTS,
-    SUPER_PACKETS,
-    ideal_s,
-    rounded,
-    table1,
-    table2,
-    way_of,
-)
+from mininet_tests.papers.freemon.cells import MTUS_BYTES
+from mininet_tests.papers.freemon.limits import way_of
+from mininet_tests.papers.freemon.result import Result, results
 from mininet_tests.papers.freemon.section5 import figure3_numbers, starts_numbers
+from mininet_tests.papers.freemon.tables import table1_numbers, table2_numbers
 
-AIMS_RTTS = (1.0, 2.0)  # median and 95% of the transfers above the limit, in round trips
 DEADLINE_S = 5.0  # Freemon 2013 section I
 NOT_MEASURED = "none of its cells has been measured"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One cell's transfers.
-
-    Attributes:
-        cell: what was asked for, and what was seen.
-        times_s: of each transfer.
-        limit_s: the least time that the line allows; on new connections of senders, nearly one round trip more: their
-            first 64 KiB must be confirmed before the window is known.
-    """
-
-    cell: Cell
-    times_s: tuple[float, ...]
-    limit_s: float
-
-    @property
-    def median_s(self) -> float:
-        """The median."""
-        return statistics.median(self.times_s)
-
-    @property
-    def mean_s(self) -> float:
-        """The mean."""
-        return statistics.fmean(self.times_s)
-
-    @property
-    def deviation_s(self) -> float:
-        """The sample's standard deviation; 0 of one run."""
-        return statistics.stdev(self.times_s) if len(self.times_s) > 1 else 0.0
-
-    @property
-    def p95_s(self) -> float:
-        """The smallest time that 95% of the transfers have not exceeded: of five, the largest."""
-        return sorted(self.times_s)[math.ceil(0.95 * len(self.times_s)) - 1]
-
-    def ideal_s(self, share: float) -> float:
-        """By when a perfect sender has so many of its transfers confirmed, if segments are lost one by one."""
-        way, size_bytes = way_of(self.cell), self.cell["size_bytes"]
-        waits_s = self.limit_s - way.limit_s(size_bytes)
-        return ideal_s(way, size_bytes, self.cell["loss_percent"] / 100, share) + waits_s
-
-    def over_limit_rtts(self, time_s: float) -> float:
-        """Return how far a time is above the limit, in round trips."""
-        rtt_s: float = self.cell["rtt_ms"] / 1000
-        return (time_s - self.limit_s) / rtt_s
-
-    @property
-    def again_share(self) -> float:
-        """Which part of the segments was sent again."""
-        runs = self.cell["runs_seen"]
-        again, sent = (sum(int(run[of]) for run in runs) for of in ("again_segments", "sent_segments"))
-        return again / sent
-
-    @property
-    def again_bytes(self) -> float:
-        """What was sent again in a transfer, in the mean; each segment counted as a full one."""
-        again_segments = statistics.fmean(run["again_segments"] for run in self.cell["runs_seen"])
-        return again_segments * way_of(self.cell).framing.mss_bytes
-
-
-def result(cell: Cell) -> Result | None:
-    """Return what a cell's transfers came to; None if it failed or the CPU was full, which makes no result."""
-    if "failed" in cell or cell["idle_share"] < LEAST_IDLE_SHARE:
-        return None
-    way = way_of(cell)
-    waits_s = way.unscaled_wait_s if cell.get("connection") == "sender connects" else 0.0
-    times_s = tuple(run["s"] for run in cell["runs_seen"])
-    return Result(cell, times_s, way.limit_s(cell["size_bytes"]) + waits_s)
-
-
-def results(seen: Iterable[Cell]) -> dict[str, Result]:
-    """Return all results by name."""
-    found = {cell["name"]: result(cell) for cell in seen}
-    return {name: one for name, one in found.items() if one is not None}
-
-
-def grid(found: dict[str, Result], connection: str, model: str) -> dict[tuple[int, float], Result]:
-    """Return the measured part of a table in one loss model, by latency (ms) and loss (%).
-
-    Without loss the models are the same.
-    """
-    return {
-        (one.cell["rtt_ms"], one.cell["loss_percent"]): one
-        for one in found.values()
-        if one.cell["experiment"] == "table"
-        and one.cell["connection"] == connection
-        and one.cell["loss_model"] in (model, None)
-    }
 
 
 def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]:
@@ -128,8 +26,8 @@ def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]
     found = results(seen)
     reasons = {}
     parts: dict[str, Callable[[dict[str, Result]], dict[str, Any] | None]] = {
-        "table1": _table1,
-        "table2": _table2,
+        "table1": table1_numbers,
+        "table2": table2_numbers,
         "figure3": lambda some: figure3_numbers(_cells(some, "figure3")),
         "ten_gbit": _ten,
         "starts": lambda some: starts_numbers(_cells(some, "starts")),
@@ -196,51 +94,6 @@ def _one_or_all(values: Iterable[Any]) -> Any:
         if value not in found:
             found.append(value)
     return found[0] if len(found) == 1 else found
-
-
-def _table2(found: dict[str, Result]) -> dict[str, Any] | None:
-    whole, single = (grid(found, "reused", model) for model in (SUPER_PACKETS, SEGMENTS))
-    printed = table2()
-    if not whole and not single:
-        return None
-    long = [one for one in single.values() if one.cell["rtt_ms"]]  # without latency there is no round trip to count by
-    return {
-        "cells": len(whole),
-        "cells_per_packet": len(single),
-        "cells_of": len(LATENCIES_MS) * len(LOSSES_PERCENT),
-        "cells_at_or_below_paper": sum(rounded(one.median_s) <= printed[key] for key, one in whole.items()),
-        "worst_median_over_limit_rtts": max((one.over_limit_rtts(one.median_s) for one in long), default=None),
-        "worst_p95_over_limit_rtts": max((one.over_limit_rtts(one.p95_s) for one in long), default=None),
-        "cells_within_aims": sum(within_aims(one) for one in long),
-        "cells_within_aims_at_best": sum(within_aims(one, ideal=True) for one in long),
-        "worst_median_over_ideal_rtts": max((_over_ideal_rtts(one, one.median_s, 0.5) for one in long), default=None),
-        "worst_p95_over_ideal_rtts": max((_over_ideal_rtts(one, one.p95_s, 0.95) for one in long), default=None),
-    }
-
-
-def within_aims(one: Result, *, ideal: bool = False) -> bool:
-    """Return whether a cell, or a perfect sender in its place, is as near to the limit as is asked for."""
-    times_s = (one.ideal_s(0.5), one.ideal_s(0.95)) if ideal else (one.median_s, one.p95_s)
-    return all(one.over_limit_rtts(s) <= most for s, most in zip(times_s, AIMS_RTTS, strict=True))
-
-
-def _over_ideal_rtts(one: Result, time_s: float, share: float) -> float:
-    return one.over_limit_rtts(time_s) - one.over_limit_rtts(one.ideal_s(share))
-
-
-def _table1(found: dict[str, Result]) -> dict[str, Any] | None:
-    printed = table1()
-    counts = {}
-    for connection in CONNECTIONS[1:]:
-        cells = grid(found, connection, SUPER_PACKETS)
-        counts[connection.replace(" ", "_")] = {
-            "cells": len(cells),
-            "cells_at_or_below_paper": sum(rounded(one.median_s) <= printed[key].median for key, one in cells.items()),
-            "cells_at_or_below_paper_by_mean": sum(
-                rounded(one.mean_s) <= printed[key].mean for key, one in cells.items()
-            ),
-        }
-    return counts if any(count["cells"] for count in counts.values()) else None
 
 
 def _ten(found: dict[str, Result]) -> dict[str, Any] | None:

@@ -30,7 +30,8 @@ from mininet_tests.papers.freemon.limits import (
 )
 from mininet_tests.papers.freemon.page_again import DOCS, page_again, published_cells
 from mininet_tests.papers.freemon.report import page
-from mininet_tests.papers.freemon.summary import result, within_aims
+from mininet_tests.papers.freemon.result import result
+from mininet_tests.papers.freemon.tables import within_aims
 
 
 def seen(cell, *times_s, **others):

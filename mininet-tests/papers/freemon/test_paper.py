@@ -7,7 +7,7 @@ import pytest
 from mininet_tests.lab import commands
 from mininet_tests.lab.played import relayed
 from mininet_tests.papers.freemon.limits import IMAGE_SLICE_BYTES, Way
-from mininet_tests.papers.freemon.summary import results
+from mininet_tests.papers.freemon.result import results
 
 NO_LOSS, SINGLE, WHOLE = (
     "table-reused-no-loss-180ms-0",
