@@ -156,9 +156,12 @@ def test_a_cell_of_table_1_is_beside_the_papers_median_and_its_mean():
 def test_the_worst_cells_of_single_packets_are_told_in_round_trips():
     limit_s = Way().limit_s(IMAGE_SLICE_BYTES)
     one = seen(reused(model=SEGMENTS), *(limit_s + 0.18 * rtts for rtts in (0.2, 0.5, 1.9)))
-    numbers = summary.summary([one, seen(reused(0, model=SEGMENTS), 9.0)])["table2"]  # no round trips at 0 ms
+    both = [one, seen(reused(0, model=SEGMENTS), 9.0)]  # no round trips at 0 ms
+    numbers = summary.summary(both)["table2"]
     assert numbers["worst_median_over_limit_rtts"] == pytest.approx(0.5)
     assert numbers["worst_p95_over_limit_rtts"] == pytest.approx(1.9)
+    assert (numbers["cells_per_packet"], numbers["cells_with_round_trip"], numbers["cells_within_aims"]) == (2, 1, 1)
+    assert "\n1 of 1 cells with a round trip" in page(both)
 
 
 @pytest.mark.parametrize("loss", [0.001, 0.01, 0.05])
