@@ -24,17 +24,41 @@ AIMS_RTTS = (1.0, 2.0)  # median and 95% of the transfers above the limit, in ro
 
 def table2_numbers(found: dict[str, Result]) -> dict[str, Any] | None:
     """Return how many cells of Table 2 are at or below the paper, and how far above the limit the worst are."""
-    whole, single = (grid(found, "reused", model) for model in (SUPER_PACKETS, SEGMENTS))
-    printed = table2()
-    if not whole and not single:
+    whole, printed, single = grid(found, CONNECTIONS[0], SUPER_PACKETS), table2(), _single(found, CONNECTIONS[0])
+    if not whole and not single["cells_per_packet"]:
         return None
-    long = [one for one in single.values() if one.cell["rtt_ms"]]  # without latency there is no round trip to count by
     return {
         "cells": len(whole),
-        "cells_per_packet": len(single),
-        "cells_with_round_trip": len(long),
         "cells_of": len(LATENCIES_MS) * len(LOSSES_PERCENT),
         "cells_at_or_below_paper": sum(rounded(one.median_s) <= printed[key] for key, one in whole.items()),
+        **single,
+    }
+
+
+def table1_numbers(found: dict[str, Result]) -> dict[str, Any] | None:
+    """Return, by who connects, how many cells of Table 1 are at or below the paper, and how far above the limit."""
+    printed = table1()
+    counts = {}
+    for connection in CONNECTIONS[1:]:
+        cells = grid(found, connection, SUPER_PACKETS)
+        counts[connection.replace(" ", "_")] = {
+            "cells": len(cells),
+            "cells_at_or_below_paper": sum(rounded(one.median_s) <= printed[key].median for key, one in cells.items()),
+            "cells_at_or_below_paper_by_mean": sum(
+                rounded(one.mean_s) <= printed[key].mean for key, one in cells.items()
+            ),
+            **_single(found, connection),
+        }
+    return counts if any(one["cells"] or one["cells_per_packet"] for one in counts.values()) else None
+
+
+def _single(found: dict[str, Result], connection: str) -> dict[str, Any]:
+    """Return how far above the limit, and the ideal, the worst cells are in which packets are lost one by one."""
+    cells = grid(found, connection, SEGMENTS).values()
+    long = [one for one in cells if one.cell["rtt_ms"]]  # without latency there is no round trip to count by
+    return {
+        "cells_per_packet": len(cells),
+        "cells_with_round_trip": len(long),
         "worst_median_over_limit_rtts": max((one.over_limit_rtts(one.median_s) for one in long), default=None),
         "worst_p95_over_limit_rtts": max((one.over_limit_rtts(one.p95_s) for one in long), default=None),
         "cells_within_aims": sum(within_aims(one) for one in long),
@@ -54,30 +78,15 @@ def _over_ideal_rtts(one: Result, time_s: float, share: float) -> float:
     return one.over_limit_rtts(time_s) - one.over_limit_rtts(one.ideal_s(share))
 
 
-def table1_numbers(found: dict[str, Result]) -> dict[str, Any] | None:
-    """Return, by who connects, how many cells of Table 1 are at or below the paper."""
-    printed = table1()
-    counts = {}
-    for connection in CONNECTIONS[1:]:
-        cells = grid(found, connection, SUPER_PACKETS)
-        counts[connection.replace(" ", "_")] = {
-            "cells": len(cells),
-            "cells_at_or_below_paper": sum(rounded(one.median_s) <= printed[key].median for key, one in cells.items()),
-            "cells_at_or_below_paper_by_mean": sum(
-                rounded(one.mean_s) <= printed[key].mean for key, one in cells.items()
-            ),
-        }
-    return counts if any(count["cells"] for count in counts.values()) else None
-
-
 def tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
     """Return the page's section on both tables, in parts."""
     printed1, printed2 = table1(), table2()
     parts = ["## Tables 1 and 2: 268.8 MB at 1 Gbit/s\n"]
     if numbers["table2"]:
         parts.append(_verdict(numbers["table2"]))
-    if numbers["table1"]:
+    if any(one["cells"] for one in (numbers["table1"] or {}).values()):
         parts.append(_means(numbers["table1"]))
+    parts.append(_worst(numbers))
     for connection in CONNECTIONS:
         reused = connection == CONNECTIONS[0]
         printed = (
@@ -102,21 +111,10 @@ def tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
 
 
 def _verdict(numbers: dict[str, Any]) -> str:
-    worst = [
-        " and ".join("-" if value is None else f"{value:.2f}" for value in pair)
-        for pair in (
-            (numbers["worst_median_over_limit_rtts"], numbers["worst_p95_over_limit_rtts"]),
-            (numbers["worst_median_over_ideal_rtts"], numbers["worst_p95_over_ideal_rtts"]),
-        )
-    ]
-    below, count = numbers["cells_at_or_below_paper"], numbers["cells"]
+    """Return how many cells of Table 2 are at or below the paper."""
     return (
-        f"Super-packets, reused connections: {below} of {count} measured cells (of {numbers['cells_of']})\n"
-        "are at or below the paper, rounded as it rounds. Packets: the worst median and the worst 95th percentile of\n"
-        f"{numbers['cells_per_packet']} cells are {worst[0]} round trips above the limit, {worst[1]} above the ideal;\n"
-        f"{numbers['cells_within_aims']} of {numbers['cells_with_round_trip']} cells with a round trip have the median"
-        " within 1 and 95% within 2 of the limit;\n"
-        f"of an ideal sender {numbers['cells_within_aims_at_best']} would.\n\n"
+        f"Super-packets, reused connections: {numbers['cells_at_or_below_paper']} of {numbers['cells']} measured cells"
+        f" (of {numbers['cells_of']})\nare at or below the paper, rounded as it rounds.\n\n"
         "![Medians over latency, beside the paper's](results/table2.png)\n"
     )
 
@@ -127,8 +125,38 @@ def _means(numbers: dict[str, Any]) -> str:
         f"the {connection.replace('_', ' ')}, {one['cells_at_or_below_paper']} by the median and"
         f" {one['cells_at_or_below_paper_by_mean']} by the mean, of {one['cells']}"
         for connection, one in numbers.items()
+        if one["cells"]
     ]
     return "New connections, super-packets, cells at or below the paper:\n" + ";\n".join(counts) + ".\n"
+
+
+def _worst(numbers: dict[str, Any]) -> str:
+    """Return how far the worst cells of both tables are above the limit and the ideal, where packets are lost."""
+    parts = {"reused connections (Table 2)": numbers["table2"]}
+    parts |= {f"the {who.replace('_', ' ')} (Table 1)": one for who, one in (numbers["table1"] or {}).items()}
+    rows = [
+        [
+            name,
+            f"{one['cells_with_round_trip']} of {one['cells_per_packet']}",
+            *(
+                "-" if (rtts := one[f"worst_{what}_over_{bound}_rtts"]) is None else f"{rtts:.2f}"
+                for bound in ("limit", "ideal")
+                for what in ("median", "p95")
+            ),
+            *(str(one[key]) for key in ("cells_within_aims", "cells_within_aims_at_best")),
+        ]
+        for name, one in parts.items()
+        if one and one["cells_per_packet"]
+    ]
+    median, p95 = (f"{most:g}" for most in AIMS_RTTS)
+    text = (
+        "Packets: how far the worst median and the worst 95% are above the limit and the ideal, in round trips, and\n"
+        f"how many cells have the median within {median} and 95% within {p95} of the limit. Cells at 0 ms have no round"
+        " trip to count by.\n\n"
+    )
+    over = [f"{what} above the {bound}" for bound in ("limit", "ideal") for what in ("median", "95%")]
+    head = ["connections", "cells with a round trip", *over, "within", "an ideal sender's"]
+    return text + table(head, rows) if rows else ""
 
 
 def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:

@@ -161,7 +161,27 @@ def test_the_worst_cells_of_single_packets_are_told_in_round_trips():
     assert numbers["worst_median_over_limit_rtts"] == pytest.approx(0.5)
     assert numbers["worst_p95_over_limit_rtts"] == pytest.approx(1.9)
     assert (numbers["cells_per_packet"], numbers["cells_with_round_trip"], numbers["cells_within_aims"]) == (2, 1, 1)
-    assert "\n1 of 1 cells with a round trip" in page(both)
+    assert "| reused connections (Table 2) | 1 of 2 | 0.50 | 1.90 |" in page(both)
+
+
+def test_the_worst_cells_of_new_connections_have_a_line_and_aims_of_their_own():
+    asked = [cells.table_cell(180, 0.01, connection, SEGMENTS, 5) for connection in cells.CONNECTIONS]
+    slowest = {"reused": 1.9, "sender connects": 2.5, "receiver connects": 33.0}
+    some = []
+    for cell in asked:
+        limit_s = result(seen(cell, 3.0)).limit_s
+        some.append(seen(cell, *(limit_s + 0.18 * rtts for rtts in (0.2, 0.5, slowest[cell["connection"]]))))
+    numbers, text = summary.summary(some), page(some)
+    found = aims.aims(numbers)
+    assert numbers["table1"]["receiver_connects"]["worst_p95_over_limit_rtts"] == pytest.approx(33.0)
+    for table, connection in ((1, "sender connects"), (1, "receiver connects"), (2, "reused")):
+        name = f"table {table}, {connection}" if table == 1 else "table 2"
+        assert found[f"{name}: worst median over the limit, round trips"].ok
+        worst = found[f"{name}: worst p95 over the limit, round trips"]
+        assert (worst.seen, worst.ok) == (pytest.approx(slowest[connection]), connection == "reused")
+    assert "| the receiver connects (Table 1) | 1 of 1 | 0.50 | 33.00 |" in text
+    assert "New connections, super-packets, cells at or below the paper" not in text
+    assert "table 1, sender connects: cells at or below the paper" not in found
 
 
 @pytest.mark.parametrize("loss", [0.001, 0.01, 0.05])
