@@ -267,6 +267,7 @@ FREEMON = {
     "failed": {},
     "saturated": [],
     "on_fallback": {},
+    "fallback_not_noted": 0,
     "runs_below_limit": [],
     "table1": {
         "sender_connects": {

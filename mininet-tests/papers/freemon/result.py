@@ -57,6 +57,11 @@ class Result:
         return (time_s - self.limit_s) / rtt_s
 
     @property
+    def not_noted_s(self) -> tuple[float, ...]:
+        """The times of those of which it was not noted whether they ran by the host's own congestion control."""
+        return tuple(run["s"] for run in self.cell["runs_seen"] if "fallback" not in run)
+
+    @property
     def again_share(self) -> float:
         """Which part of the segments was sent again."""
         runs = self.cell["runs_seen"]

@@ -5,6 +5,7 @@ from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
 
+from hostagent.kernel.plan import Tuning
 from mininet_tests.papers.freemon.cells import CONNECTIONS
 from mininet_tests.papers.freemon.limits import (
     LATENCIES_MS,
@@ -19,6 +20,7 @@ from mininet_tests.papers.freemon.limits import (
 from mininet_tests.papers.freemon.markdown import table
 from mininet_tests.papers.freemon.result import Result, grid
 
+HOLD_S = Tuning().loss_hold_us / 1e6
 AIMS_RTTS = (1.0, 2.0)  # median and 95% of the transfers above the limit, in round trips
 
 
@@ -87,6 +89,7 @@ def tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
     if any(one["cells"] for one in (numbers["table1"] or {}).values()):
         parts.append(_means(numbers["table1"]))
     parts.append(_worst(numbers))
+    parts.append(_not_noted([one for one in found.values() if one.cell["experiment"] == "table"]))
     for connection in CONNECTIONS:
         reused = connection == CONNECTIONS[0]
         printed = (
@@ -157,6 +160,25 @@ def _worst(numbers: dict[str, Any]) -> str:
     over = [f"{what} above the {bound}" for bound in ("limit", "ideal") for what in ("median", "95%")]
     head = ["connections", "cells with a round trip", *over, "within", "an ideal sender's"]
     return text + table(head, rows) if rows else ""
+
+
+def _not_noted(some: Sequence[Result]) -> str:
+    """Return of how many transfers nobody knows whether they fell back, and which look as if they had."""
+    times_s = [s for one in some for s in one.not_noted_s]
+    if not times_s:
+        return ""
+    count = sum(len(one.times_s) for one in some)
+    text = (
+        f"Of {len(times_s)} of {count} transfers it was not noted whether the connection was given back to the host's\n"
+        "own congestion control, after catastrophic loss (the fallback)."
+    )
+    if long_s := [s for s in times_s if s > HOLD_S]:
+        text += (
+            f" {len(long_s)} of them took longer than the {HOLD_S:g} s for which\nthat lasts at least,"
+            f" {min(long_s):.3f} to {max(long_s):.3f} s: they look like it, which nothing that was kept can prove.\n"
+            "They count here as all others do."
+        )
+    return f"{text}\n"
 
 
 def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:

@@ -245,8 +245,24 @@ def test_a_transfer_on_the_fallback_is_named_on_the_page_and_falls_short_of_the_
     assert numbers["on_fallback"] == {cell["name"]: 1}
     assert numbers["fallback_not_noted"] == 1
     assert not aims.aims(numbers)["transfers on the fallback"].ok
-    assert aims.aims(summary.summary([seen(reused(), 2.5)]))["transfers on the fallback"].ok
     assert f"`{cell['name']}`: 1 of its transfers ran by the host's own congestion control" in page([cell])
+
+
+def test_of_what_was_not_noted_nobody_says_that_it_did_not_fall_back():
+    noted, not_noted = seen(reused(), 2.5), seen(reused(200), 2.5, 3.0, 16.4, 28.7)
+    noted["runs_seen"][0]["fallback"] = False
+    for some, fell, missing in (([noted], 0, 0), ([noted, not_noted], None, 4)):
+        found = aims.aims(summary.summary(some))
+        on_fallback, unknown = (
+            found[f"transfers {what}"] for what in ("on the fallback", "of which the fallback was not noted")
+        )
+        assert (on_fallback.seen, unknown.seen) == (fell, missing)
+        assert on_fallback.ok is unknown.ok is (not missing)
+    told = page([noted, not_noted])
+    assert "Of 4 of 5 transfers it was not noted whether" in told
+    assert "2 of them took longer than the 10 s for which\nthat lasts at least, 16.400 to 28.700 s" in told
+    assert "it was not noted" not in page([noted])
+    assert "of them took longer" not in page([seen(reused(), 2.5)])
 
 
 def test_a_transfer_below_the_limit_is_reported():
