@@ -12,9 +12,10 @@ BACKGROUND_SHARE = 0.99  # of what images and database leave
 
 
 def aims(summary: dict[str, Any]) -> dict[str, Aim]:
-    """Return the aims of those parts of a summary that have been measured."""
+    """Return the aims of those parts of a summary that have been measured, and that all has been."""
     found = {
         "cells that failed": none_of(sorted(summary["failed"])),
+        "cells not measured": none_of([f"{name}: {count}" for name, count in summary["not_measured"].items()]),
         "cells on a full CPU": none_of(summary["saturated"]),
         "transfers on the fallback": _none_fell(summary),
         "transfers of which the fallback was not noted": none_of(summary["fallback_not_noted"]),

@@ -365,8 +365,11 @@ def test_one_cell_can_be_chosen_by_its_name():
     assert [cell["name"] for cell in run.chosen(cells.cells(quick=False), only)] == ["table-reused-packet-180ms-0.01"]
 
 
-def test_cells_that_have_not_been_measured_are_counted_on_the_page():
+def test_cells_that_have_not_been_measured_are_counted_on_the_page_and_fall_short():
     wanted = [reused(rtt_ms) for rtt_ms in (150, 180, 200)]
+    of_one, of_all = (aims.aims(summary.summary([seen(c, 2.5) for c in some], wanted)) for some in (wanted[:1], wanted))
+    assert (of_one["cells not measured"].seen, of_one["cells not measured"].ok) == (["table: 2 of 3"], False)
+    assert of_all["cells not measured"].ok
     assert "- `table`: 2 of 3 cells have not been measured yet" in page([seen(wanted[0], 2.5)], wanted)
     assert "not been measured yet" not in page([seen(cell, 2.5) for cell in wanted], wanted)
 
