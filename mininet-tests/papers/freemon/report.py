@@ -244,7 +244,20 @@ def _cost(numbers: dict[str, Any]) -> str:
     commit = numbers["commit"] if isinstance(numbers["commit"], str) else ", ".join(numbers["commit"])
     versions = numbers["versions"] if isinstance(numbers["versions"], list) else [numbers["versions"]]
     shown = "; ".join(", ".join(f"{name} {text}" for name, text in one.items()) for one in versions)
-    return f"## What it costs\n\n{table(head, rows)}\nCommit {commit}; {shown}.\n"
+    return f"## What it costs\n\n{table(head, rows)}\nCommit {commit}; {shown}.\n{_gone(numbers)}"
+
+
+def _gone(numbers: dict[str, Any]) -> str:
+    """Return which of the commits nobody can look up, and how many cells are theirs."""
+    commits, counts = numbers["commits_gone"].values()
+    if not commits:
+        return ""
+    all_of = {name: one["cells"] for name, one in numbers["cost"].items()}
+    shares = ", ".join(f"{count} of {all_of[name]} of `{name}`" for name, count in counts.items())
+    return (
+        f"\n{sum(counts.values())} of the {sum(all_of.values())} cells ({shares}) were measured at commits of a\n"
+        f"history that this repository does not have; nobody can look them up: {', '.join(commits)}.\n"
+    )
 
 
 def _missing(numbers: dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from mininet_tests.papers.freemon.section5 import figure3_numbers, starts_number
 from mininet_tests.papers.freemon.tables import table1_numbers, table2_numbers
 
 DEADLINE_S = 5.0  # Freemon 2013 section I
+GONE = frozenset({"69643d315ec9", "24e414725a97", "8322c7d10f25", "3be7e97b1948", "8a7e0c4dcde9"})
+"""Commits at which cells were measured, of a history that this repository does not have."""
 NOT_MEASURED = "none of its cells has been measured"
 
 
@@ -59,6 +61,7 @@ def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]
         "cost": cost(seen),
         "versions": _one_or_all(cell["versions"] for cell in seen),
         "commit": _one_or_all(cell["commit"] for cell in seen),
+        "commits_gone": _gone(seen),
     }
 
 
@@ -69,6 +72,17 @@ def on_fallback(cell: Cell) -> int:
     1
     """
     return sum(run.get("fallback", False) for run in cell.get("runs_seen", ()))
+
+
+def _gone(seen: Sequence[Cell]) -> dict[str, Any]:
+    """Return the commits that nobody can look up, and how many cells of each experiment were measured at them.
+
+    >>> _gone([{"commit": "24e414725a97", "experiment": "both"}, {"commit": "c0ffee", "experiment": "both"}])
+    {'commits': ['24e414725a97'], 'cells': {'both': 1}}
+    """
+    some = [cell for cell in seen if cell["commit"] in GONE]
+    commits = list(dict.fromkeys(cell["commit"] for cell in some))
+    return {"commits": commits, "cells": dict(Counter(cell["experiment"] for cell in some))}
 
 
 def _not_measured(seen: Sequence[Cell], wanted: Sequence[Cell]) -> dict[str, str]:

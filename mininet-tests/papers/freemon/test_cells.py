@@ -265,6 +265,19 @@ def test_of_what_was_not_noted_nobody_says_that_it_did_not_fall_back():
     assert "of them took longer" not in page([seen(reused(), 2.5)])
 
 
+def test_cells_of_commits_that_nobody_can_look_up_are_counted_beside_the_commits():
+    there, night = seen(reused(), 2.5), site_cell("night-1g", circuit_bytes=9, moved_bytes=MOVED)
+    gone = [one | {"commit": "24e414725a97"} for one in (seen(reused(200), 2.5), night)]
+    assert summary.summary([there, *gone])["commits_gone"] == {
+        "commits": ["24e414725a97"],
+        "cells": {"table": 1, "night": 1},
+    }
+    told = page([there, *gone])
+    assert "\n2 of the 3 cells (1 of 2 of `table`, 1 of 1 of `night`) were measured at commits" in told
+    assert "nobody can look them up: 24e414725a97." in told
+    assert "nobody can look" not in page([there])
+
+
 def test_a_transfer_below_the_limit_is_reported():
     cell = reused()
     assert summary.summary([seen(cell, 2.40, 2.5, 2.5)])["runs_below_limit"] == [cell["name"]]
@@ -311,6 +324,9 @@ def test_beside_other_flows_rivals_have_a_ratio_of_their_own_and_the_databases_w
 def site_cell(name, **found):
     (cell,) = (cell for cell in cells.cells(quick=False) if cell["name"] == name)
     return seen(cell, 2.6, 5.1) | found
+
+
+MOVED = {"background": 3, "database": 1, "images": 1}
 
 
 def test_a_night_counts_late_images_and_what_background_had_of_what_was_left():
