@@ -22,6 +22,7 @@ from mininet_tests.papers.freemon.summary import (
     summary,
 )
 from mininet_tests.papers.freemon.tables import tables
+from mininet_tests.papers.freemon.transfers import WARM_BYTES
 
 
 def written(seen: Sequence[Cell], wanted: Sequence[Cell], out: Path) -> dict[str, Any]:
@@ -110,8 +111,9 @@ def _rivals(found: dict[str, Result]) -> str:
     text = (
         "## Rivals: the image alone, 1 Gbit/s, 180 ms, 0.01% of the packets\n\n"
         "Each with send and receive buffers that never limit it, no slow start after a pause, and connections that\n"
-        "have carried a whole image before; by TCP's own pacing or by `fq`, whichever was better for it. *Pooled* is\n"
-        "today's practice: each connection asks for its part of the rate (`SO_MAX_PACING_RATE`).\n\n"
+        f"have carried a whole image before, Headway's {WARM_BYTES / 1e6:g} MB; by TCP's own pacing or by `fq`,\n"
+        "whichever was better for it. *Pooled* is today's practice: each connection asks for its part of the rate\n"
+        "(`SO_MAX_PACING_RATE`).\n\n"
         "Programs are timed from the first bytes of the file to the last, as they arrive, and one round trip; their\n"
         f"sessions are made before. {_tuning()}\n\n"
     )
@@ -140,13 +142,15 @@ def _tuning() -> str:
 
 
 def _loaded(found: dict[str, Result]) -> str:
-    best = contestants(found, "load")
+    best, alone = contestants(found, "load"), contestants(found)
+    unlike = [name for name in best if name in alone and alone[name].cell["qdisc"] != best[name].cell["qdisc"]]
+    also = f", also those {len(unlike)} that were better without it alone: {', '.join(unlike)}" if unlike else ""
     text = (
         "## Rivals: the image while background and database run\n\n"
         "All flows of a row run by the same algorithm, beside UDT and SRT by cubic. The database asks for the 5% that\n"
         "the controller's policy keeps for it, the background has eight connections and always something to send, and\n"
         "both have run for five seconds. What the database kept of its rate is of the worst run; beside a program it\n"
-        "is taken over the program's whole session.\n\n"
+        f"is taken over the program's whole session.\n\nEvery rival has `fq` here{also}.\n\n"
     )
     if not best:
         return text + "Not measured.\n"

@@ -319,6 +319,8 @@ def test_beside_other_flows_rivals_have_a_ratio_of_their_own_and_the_databases_w
     assert numbers["cubic x 8"]["database_share_kept"] == pytest.approx(0.6, abs=1e-6)
     assert numbers["cubic x 8"]["ratio"] is None
     assert "| cubic x 8 | 10.000 | 10.000 | 10.000 | 4.00 | 60.0% | 1 Mbit/s |" in page(loaded)
+    alone = [seen(rival_cell("cubic", 8, qdisc), s) for qdisc, s in ((None, 2.0), ("fq", 3.0))]
+    assert "also those 1 that were better without it alone: cubic x 8." in page([*loaded, *alone])
 
 
 def site_cell(name, **found):
