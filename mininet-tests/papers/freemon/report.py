@@ -174,9 +174,9 @@ def _sensitivity(found: dict[str, Result]) -> str:
     some = [one for one in found.values() if one.cell["experiment"] == "sensitivity"]
     text = (
         "## Sensitivity: what is not as planned, 1 Gbit/s, reused connections\n\n"
-        "*Kept* is the limit of the path as it was promised over the median: the throughput that is left. What a\n"
-        "provider polices below its promise it drops, again and again; the cure is to give the controller, as the\n"
-        "circuit's `rate`, what the provider really lets through, as in the last rows.\n\n"
+        "*Limit* is of the rate as it was promised and of the round trip as it is; *kept* is it over the median: the\n"
+        "throughput that is left. What a provider polices below its promise it drops, again and again; the cure is to\n"
+        "give the controller, as the circuit's `rate`, what the provider really lets through, as in the last rows.\n\n"
         "Freemon says of 360 ms (V.H) that images still come within 5 s, and of 10% of loss (V.D) that data arrived\n"
         "for 2.66 s, without the retransmissions after them; here the last confirmation ends the time.\n\n"
     )
