@@ -162,6 +162,7 @@ def test_the_worst_cells_of_single_packets_are_told_in_round_trips():
     assert numbers["worst_p95_over_limit_rtts"] == pytest.approx(1.9)
     assert (numbers["cells_per_packet"], numbers["cells_with_round_trip"], numbers["cells_within_aims"]) == (2, 1, 1)
     assert "| reused connections (Table 2) | 1 of 2 | 0.50 | 1.90 |" in page(both)
+    assert "as in 2 of 2 cells, and the only one in 1." in page(both)
 
 
 def test_the_worst_cells_of_new_connections_have_a_line_and_aims_of_their_own():
