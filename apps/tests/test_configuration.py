@@ -93,6 +93,14 @@ def test_a_switch_s_database_is_at_a_path_or_an_address(remote):
             'pair.others[0]: "https://b.example; script-src *" is no address, need https://HOST:PORT',
         ),
         ({"flows": [GOOD["flows"][0]] * 2}, "flows[1].name: there is already"),
+        (
+            {"flows": [GOOD["flows"][0] | {"name": "a\nb"}]},
+            r"flows[0].name: 'a\nb' is not a name: one line of what can be seen",
+        ),
+        (
+            {"flows": [GOOD["flows"][0] | {"name": "a\u202eb"}]},
+            r"flows[0].name: 'a\u202eb' is not a name: one line of what can be seen",
+        ),
         ({"flows": [{"name": "a", "class": "urgent", "from": "base20", "to": "base21"}]}, "flows[0]: to: base20 and"),
         ({"listen": {"rest": "8080"}}, 'listen.rest: "8080" is not an address'),
         ({"ovsdb": {"s9": "unix:/x"}}, "ovsdb.s9: there is no such switch"),

@@ -60,6 +60,8 @@ def standing_flows(sections: tuple[FlowSection, ...], network: Network, problems
     """Return the flows that are always in the plan; what is wrong with one goes to the problems."""
     flows: list[Flow] = []
     for i, section in enumerate(sections):
+        if not section.name.isprintable():
+            problems.at(i, "name").add(f"{section.name!r} is not a name: one line of what can be seen")
         try:
             flow = flow_between(network, FlowId(section.name), section.flow_class, (section.sender, section.target))
         except HeadwayError as error:
