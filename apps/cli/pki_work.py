@@ -142,8 +142,9 @@ def _named(made: Made) -> str:
 
 
 def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
-    """Make new certificates for keys that are there."""
+    """Make new certificates for keys that are there; one that cannot be made keeps no other from it."""
     now_s = int(now().timestamp())
+    failures: list[str] = []
     with _said():
         by_worth = sorted(_all(folder), key=lambda one: (not one.revoked, one.ends_s))
         newest = {(one.kind, one.name): one for one in by_worth}  # the last one of a name stays
@@ -155,7 +156,14 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
             raise PkiError(f'no certificate was made for "{min(missing)}"')
         for one in chosen:
             own = folder / pki_files.TO_SWITCHES if one.kind is Kind.OVSDB else folder
-            _echo(pki_files.renew(own, one.kind, one.name, now(), days))
+            try:
+                _echo(pki_files.renew(own, one.kind, one.name, now(), days))
+            except PkiError as error:
+                failures.append(str(error))
+    for failure in dict.fromkeys(failures):  # that of the authority is every certificate's
+        typer.echo(f"headway: {failure}", err=True)
+    if failures:
+        raise typer.Exit(EXIT_FAILED)
     if not chosen:
         typer.echo(f"no certificate ends within {within} days")
 

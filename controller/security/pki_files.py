@@ -138,7 +138,7 @@ def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made
     """
     authority = _authority(folder)
     stem = folder / _FOLDERS[kind] / name.replace(":", "_")
-    with _read_well(stem.with_name(f"{stem.name}.pem"), "make one first"):
+    with _read_well(stem.with_name(f"{stem.name}.pem"), f"headway pki {kind} makes both anew, revoke lets it go"):
         before = certificates_in(stem.with_name(f"{stem.name}.pem").read_bytes())[0]
         key = pki.key_of(stem.with_name(f"{stem.name}.key").read_bytes())
     if before.serial_number in _revoked(folder):

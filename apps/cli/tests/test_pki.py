@@ -109,6 +109,27 @@ def test_only_what_ends_soon_is_renewed_and_nothing_twice(run, made):
     assert run("renew")[0] == "no certificate ends within 30 days\n"
 
 
+def test_a_key_that_is_gone_keeps_no_other_certificate_from_being_renewed(run, made):
+    run("agent", "arch", "base21", "--network", NETWORK)
+    for host in ("arch", "base20"):
+        (made / "agents" / f"{host}.key").unlink()
+    out, err = run("renew", "--within", "900", exit_code=1)
+    assert [line.partition(", until")[0] for line in out.splitlines()] == [f"{made}/agents/base21.pem and .key: base21"]
+    assert [line.partition(": No such file")[0] for line in err.splitlines()] == [
+        f"headway: {made}/agents/{host}.key" for host in ("arch", "base20")
+    ]
+    run("revoke", "arch")
+    run("revoke", "base20")
+    run("renew", "--within", "900")  # what is revoked is not renewed
+
+
+def test_an_authority_whose_key_is_gone_is_said_once_for_all(run, made):
+    run("agent", "arch", "--network", NETWORK)
+    (made / "ca.key").unlink()
+    out, err = run("renew", "--within", "900", exit_code=1)
+    assert (out, err.count("\n"), err.count("ca.key")) == ("", 1, 1)
+
+
 def test_all_makes_those_that_are_missing(run, made):
     lines = run("agent", "--all", "--network", NETWORK)[0].splitlines()
     names = [line.partition(".pem")[0].rpartition("/")[2] for line in lines if " and .key: " in line]
