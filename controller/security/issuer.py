@@ -21,7 +21,8 @@ from controller.security.tokens import Principal, Role
 log = structlog.get_logger()
 
 # Only with a public key: who knows that may not sign (RFC 8725, section 3.1).
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+ALGORITHMS = (*OF_RSA, "ES256", "ES384", "ES512", "EdDSA")
 SKEW_S = 30  # by which the issuer's clock may be off
 FRESH_S = 300.0  # keys that are older are fetched again when a token comes
 KEPT_S = 86_400.0  # an issuer that is down does not lock its people out before that
@@ -55,6 +56,7 @@ class Issuer:
         self.settings = settings
         self._elapsed_s = elapsed_s
         self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._open: frozenset[str] = frozenset()  # names of keys that name no algorithm (RFC 7517, section 4.4)
         self._fetched_s = float("-inf")
         self._asked_s = float("-inf")
 
@@ -91,11 +93,13 @@ class Issuer:
             if self._elapsed_s() - self._fetched_s > KEPT_S:
                 raise IssuerSilent(f"{self.settings.issuer} does not answer, so nobody can be known by its tokens")
             return None
+        # PyJWT takes a key of RSA that names no algorithm for one of RS256; a curve says which is its own.
+        is_open = key.key_type == "RSA" and (key.key_id or "") in self._open
         try:
             said: Mapping[str, Any] = jwt.decode(
                 token,
-                key,
-                algorithms=ALGORITHMS,
+                key.key if is_open else key,
+                algorithms=OF_RSA if is_open else ALGORITHMS,
                 audience=audience,
                 issuer=self.settings.issuer,
                 leeway=SKEW_S,
@@ -135,12 +139,14 @@ class Issuer:
         try:
             uri = self.document()["jwks_uri"]
             fetched = jwt.PyJWKClient(uri, cache_jwk_set=False, timeout=TIMEOUT_S, ssl_context=self.settings.tls)
-            keys = fetched.get_jwk_set(refresh=True).keys
-        except (IssuerSilent, jwt.PyJWTError, KeyError, OSError, ValueError) as error:
+            known = fetched.fetch_data()["keys"]
+            keys = jwt.PyJWKSet(known).keys
+        except (IssuerSilent, jwt.PyJWTError, KeyError, OSError, TypeError, ValueError) as error:
             log.warning("oidc.silent", issuer=self.settings.issuer, why=str(error))
             return
         usable = [key for key in keys if key.public_key_use in {None, "sig"} and key.key_type != "oct"]
         self._keys = {key.key_id or "": key for key in usable}
+        self._open = frozenset(one.get("kid") or "" for one in known if isinstance(one, dict) and not one.get("alg"))
         self._fetched_s = self._elapsed_s()
 
     def document(self) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 It keeps to what the specifications ask of a provider where the tests look: PKCE (S256), the redirect address, a code
 that is good once, ``iss``, ``aud``, ``exp``, ``nonce``. Beside that it does as a test says: ``/mint`` signs claims,
-``/rotate`` changes the key.
+``/rotate`` changes the key, and says of which type it is.
 """
 
 import json
@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import jwt
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 CLIENT, SECRET, AUDIENCE = "headway-page", "the page's secret", "headway"
 PERSON = {"sub": "ana-4711", "groups": ["lsst", "tea"]}
@@ -35,31 +35,34 @@ class OpenIdProvider(ThreadingHTTPServer):
 
     def begin(self) -> None:
         """Have a first key, and no codes."""
-        self.keys: dict[str, ec.EllipticCurvePrivateKey] = {}
+        self.keys: dict[str, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: dict[str, int] = {}
         self.devices: dict[str, str] = {}  # by device code: what is said of it
         self.refreshes: set[str] = set()
         self.rotate()
 
-    def rotate(self) -> None:
-        """Sign with another key; the one before is gone."""
-        self.keys = {secrets.token_hex(4): ec.generate_private_key(ec.SECP256R1())}
+    def rotate(self, kind: str = "EC", algorithm: str | None = "ES256") -> None:
+        """Sign with another key, which may name its algorithm; the one before is gone."""
+        made = ec.generate_private_key(ec.SECP256R1()) if kind == "EC" else rsa.generate_private_key(65537, 2048)
+        self.keys = {secrets.token_hex(4): made}
+        self.named = {} if algorithm is None else {"alg": algorithm}
 
-    def signed(self, claims: dict) -> str:
+    def signed(self, claims: dict, algorithm: str = "ES256") -> str:
         """Return a token with claims, and what is usual where they say nothing."""
         ((name, key),) = self.keys.items()
         now_s = int(time.time())
         usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now_s, "exp": now_s + 300} | PERSON
         whole = {field: value for field, value in (usual | claims).items() if value is not None}
-        return jwt.encode(whole, key, "ES256", headers={"kid": name})
+        return jwt.encode(whole, key, algorithm, headers={"kid": name})
 
     def known(self) -> dict:
         """Return the keys as anybody may know them (RFC 7517)."""
         shown = []
         for name, key in self.keys.items():
-            one = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key()))
-            shown.append(one | {"kid": name, "use": "sig", "alg": "ES256"})
+            is_rsa = isinstance(key, rsa.RSAPrivateKey)
+            kind = jwt.algorithms.RSAAlgorithm if is_rsa else jwt.algorithms.ECAlgorithm
+            shown.append(json.loads(kind.to_jwk(key.public_key())) | {"kid": name, "use": "sig"} | self.named)
         return {"keys": shown}
 
 
@@ -111,9 +114,9 @@ class Handler(BaseHTTPRequestHandler):
         """What a code is worth; and what tests want."""
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         if self.path == "/mint":
-            self._said(200, {"token": self.server.signed(json.loads(text))})
+            self._said(200, {"token": self.server.signed(**json.loads(text))})
         elif self.path == "/rotate":
-            self._said(200, self.server.rotate())
+            self._said(200, self.server.rotate(**json.loads(text)))
         elif self.path == "/device":
             code = secrets.token_hex(8)
             self.server.devices[code] = "authorization_pending"
@@ -174,13 +177,13 @@ class IssuerProcess:
         self.process, self.issuer, self.authority = process, issuer, authority
         self._client = httpx.Client(verify=ssl.create_default_context(cafile=str(authority)), base_url=issuer)
 
-    def token(self, **claims) -> str:
+    def token(self, algorithm: str = "ES256", **claims) -> str:
         """Return a token that it has signed."""
-        return self._client.post("/mint", json=claims).json()["token"]
+        return self._client.post("/mint", json={"claims": claims, "algorithm": algorithm}).json()["token"]
 
-    def rotate(self) -> None:
-        """Let it have another key."""
-        self._client.post("/rotate", json={})
+    def rotate(self, **how) -> None:
+        """Let it have another key: of which type, and whether that names an algorithm."""
+        self._client.post("/rotate", json=how)
 
     def asked(self, path: str) -> int:
         """Return how often something was asked for."""

@@ -175,6 +175,27 @@ def _altered(body):
     return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
 
 
+RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+
+
+def test_a_key_that_names_no_algorithm_has_signed_by_any_of_its_type_that_is_taken(there, client):
+    there.rotate(kind="RSA", algorithm=None)
+    for algorithm in RSA_ALGORITHMS:
+        assert asked(client, there.token(algorithm)).status_code == 200, algorithm
+    token = there.token("RS256")
+    name = jwt.get_unverified_header(token)["kid"]
+    claims = jwt.decode(token, options={"verify_signature": False})
+    for algorithm, key in (("HS256", "public" * 9), ("none", None)):
+        assert asked(client, jwt.encode(claims, key, algorithm, headers={"kid": name})).status_code == 401
+
+
+def test_a_key_that_names_its_algorithm_has_signed_by_that_alone(there, client):
+    there.rotate(kind="RSA", algorithm="PS256")
+    assert {name: asked(client, there.token(name)).status_code for name in RSA_ALGORITHMS} == {
+        name: 200 if name == "PS256" else 401 for name in RSA_ALGORITHMS
+    }
+
+
 def test_another_key_is_taken_once_it_is_used_and_the_old_one_no_more(there, client, elapsed):
     old = there.token()
     assert asked(client, old).status_code == 200
