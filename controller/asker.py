@@ -35,6 +35,7 @@ class Asker:
 
 
 GROUP = "group:"
+OWNER_PATTERN = r"[\x21-\x7e]+( [\x21-\x7e]+)*"  # an issuer's groups may be words with a space between them
 CONTROLLER = Asker("controller", operates=True)
 _ASKER = ContextVar("asker", default=CONTROLLER)
 

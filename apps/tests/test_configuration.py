@@ -263,6 +263,12 @@ def test_quotas_are_of_groups_principals_and_of_all_who_have_none_of_their_own()
     found = parsed(GOOD | {"access": {"quotas": quotas, "requests_per_s": 7}}, "c.yaml").access
     assert found.quotas.of("group:lsst") == Quota(60 * 10**9, 500 * 10**12, 90 * 86_400 * 10**6, 200)
     assert (found.quotas.of("token:ana"), found.requests_per_s) == (Quota(entries=50), 7)
+    quotas = {"group:Domain Users": {"entries": 3}}
+    found = parsed(GOOD | {"access": {"quotas": quotas}}, "c.yaml").access
+    assert found.quotas.of("group:Domain Users") == Quota(entries=3)
+    for wrong in ("group: lsst", "group:lsst ", "group:a  b", "group:a\nb"):
+        (problem,) = problems(GOOD | {"access": {"quotas": {wrong: {"entries": 1}}}})
+        assert "owns nothing" in problem
     (problem,) = problems(GOOD | {"access": {"quotas": {"lsst": {"entries": 1}}}})
     assert problem == 'access.quotas.lsst: "lsst" owns nothing, try "group:lsst", "token:ana" or "default"'
     (problem,) = problems(GOOD | {"access": {"quotas": {"group:lsst": {"rate": "60"}}}})

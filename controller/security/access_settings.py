@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from controller.asker import OWNER_PATTERN
 from controller.plan.quotas import NO_QUOTAS, UNLIMITED, Quota, Quotas
 from controller.security.oidc_settings import OidcSection, OidcSettings, oidc_settings
 from controller.security.token_file import TokensUnusable, read_tokens
@@ -21,7 +22,7 @@ HOW = (
 )
 
 DEFAULT = "default"  # the quota of each owner that has none of its own
-_OWNER = re.compile(r"(group|token|certificate|oidc):[\x21-\x7e]+")
+_OWNER = re.compile(f"(group|token|certificate|oidc):{OWNER_PATTERN}")
 
 
 class QuotaSection(Section):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
+from controller.asker import OWNER_PATTERN
 from controller.plan.admission import Request
 from controller.plan.announcements import Wish, part_bits
 from controller.plan.availability import MOST_PIECES, Question
@@ -56,7 +57,7 @@ Description = Annotated[  # no control characters: it is printed on terminals
     str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", examples=["night of 21 November"])
 ]
 
-Owner = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$", examples=["group:lsst"])]
+Owner = Annotated[str, Field(min_length=1, max_length=255, pattern=f"^{OWNER_PATTERN}$", examples=["group:lsst"])]
 
 
 def us_of_seconds(seconds: float) -> int:

@@ -100,6 +100,16 @@ def test_a_token_says_who_one_is_and_its_groups_what_one_may(there, client):
     assert there.asked("/keys") == 1  # they are kept
 
 
+def test_a_group_whose_name_has_spaces_owns_what_is_made_for_it(there, settings):
+    client = client_of(replace(settings, groups={"Domain Users": Role.RESERVE}))
+    shown = {"Authorization": f"Bearer {there.token(groups=['Domain Users'])}"}
+    made = client.post(MANY, json=NIGHT | {"owner": "group:Domain Users"}, headers=shown)
+    assert made.json()["owner"] == "group:Domain Users", made.text
+    for query in ({"owner": "group:Domain Users"}, {"mine": True}):
+        (found,) = client.get(MANY, params=query, headers=shown).json()["reservations"]
+        assert found["id"] == made.json()["id"]
+
+
 def test_groups_may_be_inside_another_claim(there, settings):
     client = client_of(replace(settings, claim="realm_access.roles"))
     assert asked(client, there.token(realm_access={"roles": ["operators"]})).json()["role"] == "operate"
