@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from controller.settings.webhooks import ALARMS, EVENTS
+
 ROOT = Path(__file__).parents[2]
 SAYING = {"critical", "debug", "error", "exception", "info", "publish", "said_once", "told", "warning"}
 EVENT = re.compile(r"[a-z]+\.[a-z_]+")
@@ -39,6 +41,29 @@ def told():
                 yield word if not word.startswith(".") else subject + word
 
 
+PUBLISHING = {"publish", "partial", "_telling", "_telling_end", "_save_and_tell"}
+MADE = {  # names that are put together, or come by a variable
+    "announcement.refused",
+    "circuit.down",
+    "circuit.up",
+    "maintenance.cancelled",
+    "maintenance.planned",
+    "reservation.expired",
+    "reservation.provisioning",
+    "reservation.refused",
+}
+
+
+def published(path):
+    """The events that a module tells who listens, beside the log."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        called = getattr(node, "func", None)
+        if getattr(called, "attr", getattr(called, "id", "")) in PUBLISHING:
+            for leaf in (leaf for one in node.args[:2] for leaf in ast.walk(one)):
+                if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str) and EVENT.fullmatch(leaf.value):
+                    yield leaf.value
+
+
 def modules():
     """The files of the product, without its tests."""
     return [p for f in ("apps", "controller", "hostagent") for p in (ROOT / f).rglob("*.py") if "tests" not in p.parts]
@@ -56,6 +81,15 @@ def test_every_row_of_an_event_is_of_one_that_the_code_can_say():
     made = {e for e in events for subject, word in [e.split(".")] if texts & {f"{subject}.*", f"*.{word}"}}
     assert len(events) > 100
     assert sorted(events - texts - made) == []
+
+
+def test_the_events_that_a_webhook_may_name_are_those_that_the_controller_publishes():
+    events = MADE.union(*map(published, modules()))
+    assert sorted(one for one in events if not one.startswith("webhook.")) == sorted(EVENTS)
+    assert set(ALARMS) <= set(EVENTS) <= set(told())
+    page = (ROOT / "docs/webhooks.md").read_text()
+    rows = re.findall(r"^\| `([a-z]+)` \| (.+) \|$", page, flags=re.MULTILINE)
+    assert {f"{subject}.{what}" for subject, row in rows for what in re.findall(r"`([a-z_]+)`", row)} == set(EVENTS)
 
 
 def test_every_metric_that_an_alarm_is_made_of_is_exported():

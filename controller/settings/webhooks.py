@@ -4,6 +4,8 @@ import base64
 import binascii
 import secrets
 from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +17,76 @@ from topology.problems import Problems
 PREFIX = "whsec_"  # of a secret, as Standard Webhooks writes it
 LEAST_BYTES, NEW_BYTES, MOST_BYTES = 24, 32, 64
 HOW = "make one: headway webhook secret FILE"
+EVENTS = (  # what the controller publishes; what happens to webhooks is not told by them
+    "announcement.carried",
+    "announcement.lapsed",
+    "announcement.late",
+    "announcement.not_carried",
+    "announcement.promised",
+    "announcement.refused",
+    "announcement.released",
+    "announcement.resumed",
+    "burst.too_large",
+    "circuit.delay_measured",
+    "circuit.delay_refused",
+    "circuit.down",
+    "circuit.up",
+    "clock.right",
+    "clock.stepped",
+    "drift.alarm",
+    "drift.alarm_over",
+    "drift.found",
+    "drift.repaired",
+    "fault.began",
+    "fault.over",
+    "host.declined",
+    "host.demand",
+    "host.fallback",
+    "host.fallback_over",
+    "host.led_by_another",
+    "host.other_address",
+    "host.repaired",
+    "leader.leads",
+    "leader.lost",
+    "maintenance.cancelled",
+    "maintenance.planned",
+    "plan.violated",
+    "promises.gone",
+    "provider.asked",
+    "provider.denied",
+    "provider.failed",
+    "provider.given_up",
+    "provider.lacks",
+    "provider.recovered",
+    "provider.refused",
+    "provider.state",
+    "receiver.over",
+    "receiver.slow",
+    "reservation.active",
+    "reservation.changed",
+    "reservation.committed",
+    "reservation.expired",
+    "reservation.failed",
+    "reservation.held",
+    "reservation.keepable",
+    "reservation.lost",
+    "reservation.provisioning",
+    "reservation.put_back",
+    "reservation.refused",
+    "reservation.released",
+    "reservation.unkeepable",
+    "standby.back",
+    "standby.gone",
+    "store.failed",
+    "store.recovered",
+    "store.taken",
+    "switch.claim_over",
+    "switch.claimed_twice",
+    "switch.led_by_another",
+    "switch.unknown",
+    "transition.step",
+    "transition.waits",
+)
 ALARMS = (
     "announcement.late",
     "announcement.not_carried",
@@ -81,8 +153,23 @@ def webhooks(sections: tuple[WebhookSection, ...], folder: Path, problems: Probl
             secret_of(path)
         except ValueError as error:
             place.at("secret").add(error)
+        for i, pattern in enumerate(section.events):
+            if not any(fnmatchcase(event, pattern) for event in EVENTS):
+                place.at("events", i).add(
+                    f'"{pattern}" is no event that is told, {_near(pattern)}docs/webhooks.md has them all'
+                )
         found.append(WebhookSettings(section.url, path, section.events))
     return tuple(found)
+
+
+def _near(pattern: str) -> str:
+    """Return what may have been meant.
+
+    >>> _near("reservation.lots"), _near("nonsense")
+    ('try "reservation.lost" or "reservation.held"; ', '')
+    """
+    near = get_close_matches(pattern, EVENTS, n=2, cutoff=0.7)
+    return "try " + " or ".join(f'"{one}"' for one in near) + "; " if near else ""
 
 
 def new_secret() -> str:

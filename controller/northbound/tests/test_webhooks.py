@@ -18,10 +18,12 @@ from controller.northbound.api import api
 from controller.northbound.tests.receiver import receiving
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Delivery, Webhook
-from controller.settings.webhooks import ALARMS, WebhookSettings, secret_of
+from controller.settings.webhooks import ALARMS, WebhookSection, WebhookSettings, secret_of
+from controller.settings.webhooks import webhooks as configured
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from topology.problems import Problems
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SECRET = "whsec_" + "QUJD" * 10
@@ -203,9 +205,23 @@ def test_a_file_without_a_secret_says_what_helps(tmp_path, text, mode, why):
         secret_of(file)
 
 
-def test_every_alarm_is_an_event_of_the_manual():
-    manual = "".join((DOCS / name).read_text() for name in ("configuration.md", "operate.md"))
-    rows = [row for row in manual.splitlines() if row.startswith("| `")]
-    for name in ALARMS:
-        kind, _, what = name.partition(".")
-        assert any(f"`{name}`" in row or (f"`{kind}." in row and f"`.{what}`" in row) for row in rows), name
+def test_a_pattern_that_no_event_has_is_refused_with_what_may_have_been_meant(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text(SECRET)
+    file.chmod(0o600)
+
+    def problems_of(*patterns):
+        problems = Problems()
+        section = WebhookSection.model_validate({"url": "https://a.example", "secret": file.name, "events": patterns})
+        configured((section,), tmp_path, problems)
+        return [str(problem) for problem in problems.found]
+
+    assert problems_of("*", "reservation.*", "announcement.late", "*.lost", "drift.[af]*") == []
+    (problem,) = problems_of("drift.*", "reservation.lots")
+    assert problem.startswith(
+        '[0].events[1]: "reservation.lots" is no event that is told, try "reservation.lost" or "reservation.held"; '
+    )
+    (problem,) = problems_of("host.up")  # in the log alone
+    assert '"host.up" is no event that is told' in problem
+    (problem,) = problems_of("webhook.*")
+    assert "docs/webhooks.md has them all" in problem
