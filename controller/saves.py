@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+import structlog
+
 from controller.asker import CONTROLLER, present_asker
 from controller.database import (
     Changes,
@@ -43,6 +45,8 @@ from controller.state.guard import GuardedState
 from controller.state.wished import Wished
 from controller.told import tells_of_gone
 from topology.uncollected import uncollected
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -184,8 +188,10 @@ class Saves:
             self._state.put(reported=replace(reported, delays=replace(reported.delays, is_saved=True)))
 
     def note(self, noted: Noted) -> Future[None]:
-        """Remember a change that the controller has seen, and that is kept elsewhere. Needs no lock."""
-        return self._database.save(Changes(record=self._noting(noted)))
+        """Remember a change that the controller has seen, and that is kept elsewhere; else the log has it. No lock."""
+        saved = self._database.save(Changes(record=self._noting(noted)))
+        saved.add_done_callback(partial(_say_if_lost, noted))
+        return saved
 
     def _noting(self, noted: Noted) -> SaveRecord:
         return SaveRecord(CONTROLLER, self._state.now_us(), noted=(noted,))
@@ -353,3 +359,9 @@ def _noted_purchase(circuit: str, purchase: Purchase) -> dict[str, Any]:
         "state": purchase.state,
         "reason": purchase.reason,
     }
+
+
+def _say_if_lost(noted: Noted, saved: Future[None]) -> None:
+    """Say what could not be noted, for nobody tries again."""
+    if (failure := saved.exception()) is not None:
+        log.error("changes.not_noted", what=noted.kind, id=noted.id, old=noted.old, new=noted.new, why=str(failure))

@@ -5,10 +5,12 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from apps.configuration import load
 from apps.tests.test_configuration import GOOD
 from controller.database import ChangeQuery
+from controller.database.database import STANDS_BY
 from controller.database.verify import verified
 from controller.noted import noted_configuration, noted_token
 from controller.plan.purchases import Period, Purchase, PurchaseState
@@ -83,6 +85,26 @@ def test_tokens_are_remembered_as_they_come_and_go_and_nothing_by_which_one_is_s
     ]
     text = str(rows(site))
     assert not any(secret in text for secret in (first, second, kept.sha256, other.sha256))
+
+
+@pytest.mark.parametrize("why", [STANDS_BY, "the disk is full"])
+def test_a_token_that_cannot_be_noted_is_said_in_the_log_with_all_that_would_have_been(site, tmp_path, why):
+    path = tmp_path / "tokens"
+    write_tokens(path, ())
+    file = TokenFile(path, lambda what, token: site.use_cases.saves.note(noted_token(what, token)))
+    secret, token = new_token("ana", Role.OPERATE, NOW, NOW + timedelta(days=1), ("lsst",))
+    write_tokens(path, (token,))
+    site.database._why = why
+    with capture_logs() as logs:
+        file.current()
+        file.current()
+    (said,) = [one for one in logs if one["event"] == "changes.not_noted"]
+    assert (said["log_level"], said["what"], said["id"], said["old"]) == ("error", "token.made", token.id, None)
+    assert said["new"] == {"name": "ana", "role": "operate", "groups": ["lsst"], "until": "2026-11-24T00:00:00Z"}
+    assert why in said["why"]
+    assert secret not in str(said)
+    assert token.sha256 not in str(said)
+    assert rows(site) == []
 
 
 def test_a_start_is_remembered_with_the_digest_of_each_file_that_it_goes_by(site, tmp_path):
