@@ -23,6 +23,7 @@ from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
+from controller.plan.booking_lead import without_what_is_too_late
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
@@ -222,7 +223,9 @@ class UseCases:
             return Counter(known.state for known in ledger.shown().values()), Counter(ledger.left)
 
     def availability(self, question: Question) -> tuple[Availability, ...]:
-        """Return what is free along each path. Others wait for no more than a copy of what is booked there.
+        """Return what is free along each path to who asks for it now.
+
+        Others wait for no more than a copy of what is booked there.
 
         Raises:
             NotKnown: an end that is neither a host nor a site.
@@ -232,10 +235,11 @@ class UseCases:
         check_ends(network, question.a_end, question.z_end)
         resources = resources_of(question, network)
         with self._state.changed:
-            check_times(question.start_us, question.end_us, self._now())
-            free = self._state.wished.ledger.calendar.free_of(resources)
+            now_us, ledger = self._now(), self._state.wished.ledger
+            check_times(question.start_us, question.end_us, now_us)
+            free = ledger.calendar.free_of(resources)
         try:
-            return availability(question, network, free)
+            return availability(question, network, without_what_is_too_late(free, network, ledger.lead_us, now_us))
         except TooManyRates as error:
             raise NotAllowed("bytes", str(error)) from error
 

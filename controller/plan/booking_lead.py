@@ -12,7 +12,7 @@ from controller.plan.policy import Policy
 from controller.plan.purchases import Terms
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from topology import units
-from topology.network import Network
+from topology.network import Hop, Network
 
 POLL_US = 2_000_000  # how often each provider is looked at, and what is to be bought; OSCARS has new states every 3 s
 OTHERS_FIRST_US = 20_000_000  # for the way of another circuit to be known, of two that stand in for each other
@@ -80,6 +80,24 @@ def admitted_in_time(
     return too_late if answer.reason is Reason.NO_PATH else _with_sooner_start(answer, too_late)
 
 
+def without_what_is_too_late(free: Calendar, network: Network, lead_us: Mapping[str, int], now_us: int) -> Calendar:
+    """Return what is free to who asks soon: of a circuit that is bought at need nothing before it can be bought.
+
+    What begins earlier would be refused, however late it ends. As with an offer, who asks may take ``ANSWERING_US``.
+
+    Args:
+        free: what is free of some resources, changed here.
+        network: where.
+        lead_us: by circuit that is bought at need, how long before its use that must be.
+        now_us: Unix time.
+    """
+    for tail, head, link in network.circuit_links:
+        hop, own_us = Hop(tail, head), lead_us.get(link.circuit or "", 0)
+        if own_us and free.has_resource(hop):
+            free.close(hop, now_us, _first_start_us(own_us, now_us))
+    return free
+
+
 def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, int]) -> Reservation:
     """Return a hold that lapses while what it needs can still be bought, for that begins with the commit.
 
@@ -96,6 +114,11 @@ def lapsing_in_time(known: Reservation, network: Network, lead_us: Mapping[str, 
     by = f"commit it before {units.shown_time(latest_us)}"
     why = f"{name} is bought at need, which takes {longest_us / 1e6:g} s: {by}"
     return replace(known, hold_until_us=latest_us, reason=why)
+
+
+def _first_start_us(lead_us: int, now_us: int) -> int:
+    """Return the first start for which can still be bought, by who takes ``ANSWERING_US`` to ask."""
+    return now_us + lead_us + ANSWERING_US
 
 
 def _leads_us(lead_us: Mapping[str, int], *, is_backed: bool) -> dict[str, int]:
@@ -118,7 +141,7 @@ def _with_sooner_start(answer: Refused, too_late: Refused) -> Refused:
 def _too_late(request: Request, market: Market, now_us: int, late: Mapping[str, int]) -> Refused:
     """Return the refusal that offers the first start by which what leads there can be bought; or why none does."""
     for lead_us in sorted({*late.values()}):
-        start_us = now_us + lead_us + ANSWERING_US
+        start_us = _first_start_us(lead_us, now_us)
         exclude = (*request.constraints.exclude, *sorted(c for c, us in late.items() if start_us <= now_us + us))
         moved = replace(
             request,

@@ -100,6 +100,11 @@ class Calendar:
         self._capacity[resource].add(start_us, end_us, change_bps)
         self._free[resource].add(start_us, end_us, change_bps)
 
+    def close(self, resource: Resource, start_us: int, end_us: int) -> None:
+        """Let a resource carry nothing over an interval; what is booked stays booked."""
+        for begin_us, until_us, rate_bps in tuple(self._capacity[resource].pieces(start_us, end_us)):
+            self.change_capacity(resource, begin_us, until_us, -rate_bps)
+
     def capacity_bps(self, resource: Resource, at_us: int) -> int:
         """Return a resource's capacity at an instant."""
         return self._capacity[resource].value(at_us)
