@@ -1,10 +1,16 @@
 """What each owner may have and has: quotas, checked against what is on the books, under the lock of the state."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
 from controller.asker import present_asker
-from controller.plan.admission import Reason, Refused, Request
+from controller.plan.admission import Offer, OfferKind, Reason, Refused, Request
 from controller.plan.quotas import UNLIMITED, Live, More, Quotas, beyond, grows, live_of
 from controller.plan.reservations import Reservation
 from controller.state.guard import GuardedState
+
+T = TypeVar("T")
 
 
 class Allowances:
@@ -19,7 +25,26 @@ class Allowances:
         with self._state.changed:
             return self._live_of(owner)
 
-    def refused(self, more: More, now_us: int, known: Reservation | None = None) -> Refused | None:
+    def decided(
+        self, more: More, decide: Callable[[], T | Refused], now_us: int, known: Reservation | None = None
+    ) -> T | Refused:
+        """Return what is decided of what is within the quota of its owner; of a refusal's offers those that are too.
+
+        Under the lock.
+
+        Args:
+            more: what is asked.
+            decide: decides on it.
+            now_us: Unix time.
+            known: the reservation that is to change.
+        """
+        answer = self._refused(more, now_us, known) or decide()
+        if not isinstance(answer, Refused):
+            return answer
+        within = (offer for offer in answer.offers if self._refused(_taken(offer, more), now_us, known) is None)
+        return replace(answer, offers=tuple(within))
+
+    def _refused(self, more: More, now_us: int, known: Reservation | None) -> Refused | None:
         """Return the refusal of what is beyond the quota of its owner; who operates the site has none.
 
         Under the lock. It looks at all that is live: 50 us for a thousand reservations, of whoever has a quota.
@@ -46,3 +71,10 @@ class Allowances:
 def reserved(request: Request) -> More:
     """Return what a reservation would be beside what its owner has."""
     return More(request.owner, request.rate_bps, request.start_us, request.end_us)
+
+
+def _taken(offer: Offer, more: More) -> More:
+    """Return what is asked as it is if an offer is taken; an announcement is made when it is to begin."""
+    if more.rate_bps:
+        return replace(more, rate_bps=offer.rate_bps, start_us=offer.start_us, end_us=offer.end_us)
+    return replace(more, end_us=offer.end_us) if offer.kind is OfferKind.LATER_DEADLINE else more

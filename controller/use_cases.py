@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from controller.allowances import Allowances, reserved
@@ -90,7 +91,8 @@ class UseCases:
                 if not new.key or memory == asked_at:
                     request = self._in_name_of(begun_now(asked(now_us), now_us))
                     check_request(state.site, ledger, request, now_us)
-                    answer = self.allowances.refused(reserved(request), now_us) or ledger.hold(request, new)
+                    hold = partial(ledger.hold, request, new)
+                    answer = self.allowances.decided(reserved(request), hold, now_us)
                     return self._save_and_tell("reservation.held", new.reservation_id, answer, request)
                 asked_at = memory  # what has left memory since is asked for again
             past = self._database.past_with_key(new.key)
@@ -159,9 +161,8 @@ class UseCases:
                     raise NotAllowed("start", "it has begun, so its start cannot change any more")
                 request = begun_now(request, now_us)
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
-            answer = self.allowances.refused(reserved(request), now_us, known) or self._state.wished.ledger.change(
-                reservation_id, request, now_us
-            )
+            change = partial(self._state.wished.ledger.change, reservation_id, request, now_us)
+            answer = self.allowances.decided(reserved(request), change, now_us, known)
             return self._save_and_tell("reservation.changed", reservation_id, answer, request)
 
     def release(self, reservation_id: str, version: int | None = None) -> Saved[Reservation]:
@@ -264,9 +265,8 @@ class UseCases:
             check_announcement(state.site, asked)
             wish = wish_of(state.site, state.value, asked, present_asker())
             more = More(wish.owner, 0, now_us, now_us + (asked.deadline_us or 0), asked.size_bytes)
-            answer = self.allowances.refused(more, now_us) or state.wished.ledger.announce(
-                wish, asked.senders, asked.target, now_us
-            )
+            announce = partial(state.wished.ledger.announce, wish, asked.senders, asked.target, now_us)
+            answer = self.allowances.decided(more, announce, now_us)
             return self._save_and_tell("announcement.promised", asked.announcement_id, answer, asked)
 
     def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:

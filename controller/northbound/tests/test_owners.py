@@ -18,6 +18,7 @@ from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
+from topology.units import shown_time
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 PEOPLE = {"ana": ("lsst",), "bob": ("lsst", "alma"), "eve": ()}
@@ -251,3 +252,41 @@ def test_what_was_refused_for_a_quota_is_remembered(site, person):
     person("bob").post(MANY, json=SMALL | {"rate": "21 Mbit/s"} | ALMA)
     (row,) = dependencies_of(site).changes(ChangeQuery(limit=10))
     assert (row.change.kind, row.change.who, row.change.outcome) == ("reservation.refused", "token:bob", "quota")
+
+
+def offered(client, many, body):
+    """The kinds of the offers of what is refused, though it is within the quota."""
+    refused = client.post(many, json=body | ALMA).json()
+    assert refused["type"] in {"/problems/capacity-unavailable", "/problems/deadline-unreachable"}, refused
+    return {offer["kind"] for offer in refused["offers"]}
+
+
+@pytest.mark.parametrize(("hours", "is_within"), [(10, True), (47, False)])
+def test_what_is_offered_so_late_that_a_quota_would_refuse_it_is_left_out(person, hours, is_within):
+    person("olga").post(MANY, json=SMALL | {"rate": "930 Mbit/s", "duration_s": hours * 3600})
+    found = offered(person("bob"), MANY, SMALL | {"rate": "15 Mbit/s", "duration_s": 3600})
+    assert found == {"highest-rate"} | ({"earliest-start"} if is_within else set())
+
+
+def test_what_is_offered_beside_what_one_s_group_has_then_is_left_out_if_both_are_too_much(person):
+    bob = person("bob")
+    person("olga").post(MANY, json=SMALL | {"rate": "930 Mbit/s", "duration_s": 3600})
+    then = {"start": shown_time(START_US + 2 * HOUR_US), "rate": "15 Mbit/s", "duration_s": 3600}
+    later = bob.post(MANY, json=SMALL | then | ALMA).json()
+    assert "earliest-start" not in offered(bob, MANY, SMALL | {"rate": "15 Mbit/s", "duration_s": 3600})
+    bob.delete(f"{MANY}/{later['id']}")
+    assert "earliest-start" in offered(bob, MANY, SMALL | {"rate": "15 Mbit/s", "duration_s": 3600})
+
+
+def test_a_change_is_offered_nothing_that_a_quota_would_refuse(person):
+    bob = person("bob")
+    person("olga").post(MANY, json=SMALL | {"rate": "920 Mbit/s", "duration_s": 47 * 3600})
+    held = bob.post(MANY, json=SMALL | {"rate": "15 Mbit/s", "duration_s": 3600} | ALMA).json()
+    refused = bob.patch(f"{MANY}/{held['id']}", json={"rate": "20 Mbit/s"}, headers={"If-Match": "*"}).json()
+    assert {offer["kind"] for offer in refused["offers"]} == {"highest-rate"}
+
+
+def test_a_deadline_that_is_offered_is_within_the_quota_and_a_start_counts_from_when_it_is_asked_for(person):
+    busy = SMALL | {"start": shown_time(START_US), "rate": "938.8 Mbit/s"}
+    person("olga").post(MANY, json=busy | {"duration_s": 49 * 3600})
+    assert offered(person("bob"), IMAGES, IMAGE | {"deadline_s": 3600}) == {"earliest-start"}
