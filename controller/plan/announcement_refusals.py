@@ -29,7 +29,7 @@ class Instead:
     Attributes:
         soonest: without a deadline, to who asks ``ASKING_AGAIN_US`` later; None if nothing.
         circuits: those that it would cross.
-        below: a class in which it would be as it was asked, if there is one.
+        below: a class in which it would be as it was asked, also to who asks that much later; None if there is none.
     """
 
     soonest: Announcement | None

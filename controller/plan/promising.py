@@ -85,10 +85,18 @@ class Promising:
         if offer.kind is OfferKind.EARLIEST_START:
             asked = [(offer.start_us, wish)]
         elif offer.kind is OfferKind.LATER_DEADLINE:
-            asks_us = self.now_us, self.now_us + ASKING_AGAIN_US
-            asked = [(at_us, replace(wish, deadline_us=offer.end_us - at_us)) for at_us in asks_us]
+            asked = [(at_us, replace(wish, deadline_us=offer.end_us - at_us)) for at_us in self._asks_us]
+        return self._are_granted(asked, routes)
+
+    def _are_granted(self, asked: Iterable[tuple[int, Wish]], routes: Iterable[Route]) -> bool:
+        """Return whether each wish would be granted if it were asked at its moment."""
         answers = (replace(self, now_us=at_us)._told_apart(one, routes) for at_us, one in asked)
         return all(isinstance(answer, Announcement) for answer in answers)
+
+    @property
+    def _asks_us(self) -> tuple[int, int]:
+        """When at the earliest and at the latest an offer is taken that is granted from now on."""
+        return self.now_us, self.now_us + ASKING_AGAIN_US
 
     def _along_others(self, wish: Wish, answer: Announcement) -> Iterator[Announcement]:
         """Yield the promise by the ways of those that a promise could not be told apart from, if these are up."""
@@ -117,12 +125,11 @@ class Promising:
         return led_over(network, known, tuple(paths))
 
     def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str) -> FlowClass | None:
+        """Return the nearest class below in which a wish is granted as it is, until an offer of that has been taken."""
         for flow_class in lower_classes(wish.flow_class, self.market.policy):
             lower = replace(wish, flow_class=flow_class)
-            if flow_class in ANNOUNCEABLE and any(
-                self.admission.confused(answer) is None
-                for answer in promises(lower, self._routes(lower, senders, target), self.market.calendar, self.now_us)
-            ):
+            routes = self._routes(lower, senders, target)
+            if flow_class in ANNOUNCEABLE and self._are_granted([(at_us, lower) for at_us in self._asks_us], routes):
                 return flow_class
         return None
 

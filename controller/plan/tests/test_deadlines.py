@@ -8,10 +8,11 @@ from controller.plan.admission import OfferKind, Reason, Refused
 from controller.plan.announcements import Announcement
 from controller.plan.keys import StorePlace
 from controller.plan.ledger import Ledger
-from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.policy import DEFAULT_POLICY, Policy
 from controller.plan.storing import StoreCapacity
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
 from mininet_tests.testing.networks import chile_illinois
+from topology.protocol import FlowClass
 
 
 @pytest.fixture
@@ -67,6 +68,23 @@ def test_an_image_that_is_announced_at_the_start_that_was_offered_is_promised(le
         promise = ledger.announce(wish(deadline_us=2 * S), ("base20",), "arch", offer.start_us + waits_us)
         assert isinstance(promise, Announcement)
         ledger.forget("image", offer.start_us + waits_us)
+
+
+@pytest.mark.parametrize(("begins_s", "is_offered"), [(3, False), (6, True)], ids=str)
+def test_a_lower_class_is_offered_that_who_takes_two_seconds_to_ask_can_still_have(begins_s, is_offered):
+    """What begins meanwhile is in the way of who asks then, and not of who asks at once."""
+    narrow = replace(DEFAULT_POLICY.classes[FlowClass.URGENT], cap_ppm=100_000)
+    ledger = Ledger(chile_illinois(), Policy({**DEFAULT_POLICY.classes, FlowClass.URGENT: narrow}))
+    busy = asked(flow_class=FlowClass.BACKGROUND, rate_bps=900_000_000, start_us=NOW + begins_s * S)
+    ledger.hold(busy, created("a"))
+    no = ledger.announce(wish(deadline_us=4 * S), ("base20",), "arch", NOW)
+    below = [one.flow_class for one in no.offers if one.kind is OfferKind.LOWER_CLASS]
+    assert below == ([FlowClass.BACKGROUND] if is_offered else [])
+    lower = wish(deadline_us=4 * S, flow_class=FlowClass.BACKGROUND)
+    assert isinstance(ledger.announce(lower, ("base20",), "arch", NOW), Announcement)
+    ledger.forget("image", NOW)
+    then = ledger.announce(lower, ("base20",), "arch", NOW + 2 * S)
+    assert isinstance(then, Announcement) is is_offered
 
 
 def test_no_rate_is_offered_that_is_too_slow_to_be_promised(ledger):
