@@ -1,7 +1,7 @@
 """Says of each promise, once, that it will be late, is not carried or cannot be kept; and when it is well again."""
 
 from controller.plan.announcements import Announcement
-from controller.plan.keeping import CANNOT_BE_KEPT, fits, unkeepable
+from controller.plan.keeping import CANNOT_BE_KEPT, keepable, unkeepable
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
@@ -102,7 +102,7 @@ class PromiseWatch:
                 fields = {"reservation": one.reservation_id, "why": one.why, "instead": one.instead}
                 state.events.publish("reservation.unkeepable", level="error", **fields)
                 self._unkeepable |= {one.reservation_id}
-        for name in sorted(name for name in self._unkeepable if fits(ledger, name, now_us)):
+        for name in sorted(keepable(ledger, self._unkeepable, now_us)):
             self._unkeepable -= {name}
             if name in ledger.reservations and ledger.reservations[name].reason.startswith(CANNOT_BE_KEPT):
                 ledger.note(name, "", now_us)

@@ -4,7 +4,7 @@ A booking was granted when there was room. Later a maintenance may be announced,
 holds more than there is, and who is promised it must hear of that now and not at the deadline.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -46,33 +46,45 @@ class Unkeepable:
 
 def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:
     """Return the reservations that do not fit into the calendar any more: the newest, as older ones go first."""
-    left_out: dict[str, tuple[Booking, Shortage]] = {}
     scarce = ledger.calendar.scarce(now_us)  # who needs none of these has room, however many others there are
     if not scarce:
         return ()
-    kept = (
-        known
-        for known in ledger.reservations.values()
-        if known.state not in ENDED and known.end_us > now_us and not scarce.isdisjoint(_needed(ledger, known))
-    )
-    for known in sorted(kept, key=lambda r: -r.sequence):
-        shortage = _shortage(ledger, known, now_us)
-        if shortage is not None:
-            left_out[known.reservation_id] = (ledger.calendar.cancel(known.reservation_id), shortage)
-    found = [
-        Unkeepable(name, _lacks(shortage), _instead(ledger, ledger.reservations[name], now_us))
-        for name, (_, shortage) in left_out.items()
-    ]
-    for name, (booking, _) in left_out.items():
-        ledger.calendar.book(name, booking)
-    return tuple(found)
+    kept = (known for known in ledger.reservations.values() if not _is_over(known, now_us))
+    with _left_out(ledger, (one for one in kept if not scarce.isdisjoint(_needed(ledger, one))), now_us) as lacking:
+        return tuple(
+            Unkeepable(name, _lacks(shortage), _instead(ledger, ledger.reservations[name], now_us))
+            for name, shortage in lacking.items()
+        )
 
 
-def fits(ledger: Ledger, reservation_id: str, now_us: int) -> bool:
-    """Return whether a reservation that could not be kept can be again, or is none any more."""
-    known = ledger.reservations.get(reservation_id)
-    over = known is None or known.state in ENDED or known.end_us <= now_us
-    return over or known is None or _shortage(ledger, known, now_us) is None
+def keepable(ledger: Ledger, names: frozenset[str], now_us: int) -> frozenset[str]:
+    """Return which of the reservations that could not be kept can be again, or are none any more.
+
+    The newest of them that have no room are not in the way of older ones, as they are not when :func:`unkeepable` says
+    who cannot be kept.
+    """
+    found = (ledger.reservations[name] for name in names & ledger.reservations.keys())
+    with _left_out(ledger, (known for known in found if not _is_over(known, now_us)), now_us) as lacking:
+        return names - lacking.keys()
+
+
+def _is_over(known: Reservation, now_us: int) -> bool:
+    return known.state in ENDED or known.end_us <= now_us
+
+
+@contextmanager
+def _left_out(ledger: Ledger, some: Iterable[Reservation], now_us: int) -> Iterator[dict[str, Shortage]]:
+    """Have the calendar without those of some reservations that have no room, the newest first; and what each lacks."""
+    lacking, own = dict[str, Shortage](), dict[str, Booking]()
+    try:
+        for known in sorted(some, key=lambda r: -r.sequence):
+            name, shortage = known.reservation_id, _shortage(ledger, known, now_us)
+            if shortage is not None:
+                lacking[name], own[name] = shortage, ledger.calendar.cancel(name)
+        yield lacking
+    finally:
+        for name, booking in own.items():
+            ledger.calendar.book(name, booking)
 
 
 def instead_of(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[str]) -> str:

@@ -105,6 +105,22 @@ def test_the_newest_of_two_is_the_one_that_cannot_be_kept_and_can_be_when_the_ot
     assert site.use_cases.reservation("newer").reason == ""
 
 
+def test_when_there_is_room_again_for_one_of_two_the_older_one_is_the_one_that_can_be_kept(tmp_path):
+    database = f"sqlite:///{tmp_path}/headway.db"
+    half = Period(MAINTENANCE.start_us, MAINTENANCE.end_us, 500_000_000)
+    for periods in ((), (MAINTENANCE,), (half,)):
+        site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": periods} if periods else {})
+        for name in () if periods else ("older", "newer"):
+            reserved(site, name, half.start_us, half.end_us, 300_000_000)
+        if MAINTENANCE in periods:
+            assert [e["reservation"] for e in told(site, "reservation.unkeepable")] == ["newer", "older"]
+        site.keeper.step()
+        site.database.close()
+    assert [e["reservation"] for e in told(site, "reservation.unkeepable")] == ["newer"]
+    assert told(site, "reservation.keepable") == [{"reservation": "older"}]
+    assert site.use_cases.reservation("newer").reason.startswith("cannot be kept")
+
+
 def test_an_announcement_that_is_not_carried_is_told_of_once_and_when_it_is_again():
     site = site_of(chile_illinois())
     site.announce(image())
