@@ -42,6 +42,7 @@ class Selector:
 
 
 THE_REST = Selector()
+LEAST_TOLD_BPS = 8  # of payload: a host's kernel counts whole bytes a second, and 0 is none
 
 
 class Carried(NamedTuple):

@@ -16,7 +16,7 @@ from controller.plan.differences import differing_keys
 from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.members import divided
-from controller.plan.plan import ClassLimits, Entry, Flow, LinkPlan, Plan, PlanInput, entry, standing_in
+from controller.plan.plan import LEAST_TOLD_BPS, ClassLimits, Entry, Flow, LinkPlan, Plan, PlanInput, entry, standing_in
 from controller.plan.policy import Policy
 from controller.plan.shares import class_shares
 from controller.plan.workings import Workings
@@ -308,10 +308,11 @@ def _with_entries(made: Workings, touched: _Touched) -> Workings:
 
 
 def _entry(made: Workings, asked: Flow) -> Entry | None:
-    """Return the allocation of a flow: the least that its links have for it; None if that is nothing."""
+    """Return the allocation of a flow: the least that its links have for it; None if no host can be told so little."""
     of_pair, frame_bps = made.pairs[asked.host, asked.target], made.of_circuits[asked.name]
     flow = of_pair[0] if len(of_pair) == 1 else next(f for f in of_pair if f.name == asked.name)
     for hop in flow.links if made.held else ():
         if hop in made.held:
             frame_bps = min(frame_bps, made.held[hop][flow.name])
-    return entry(flow, frame_bps, made.network, made.policy) if frame_bps else None
+    found = entry(flow, frame_bps, made.network, made.policy)
+    return found if found.payload_bps >= LEAST_TOLD_BPS else None

@@ -66,6 +66,13 @@ def test_every_flow_gets_something_on_a_ring(flows):
     assert {e.flow for e in planned(2, RING, DEFAULT_POLICY, PlanInput(flows)).entries} == set(flows)
 
 
+@pytest.mark.parametrize(("rate_bps", "is_told"), [(1, False), (2, False), (9, False), (10, True)], ids=str)
+def test_a_host_is_told_no_rate_of_less_than_a_byte_per_second_which_its_kernel_cannot_hold(rate_bps, is_told):
+    slow = replace(IMAGE[0], wanted_bps=rate_bps, floor_bps=rate_bps)
+    told = {entry.flow.name: entry.payload_bps for entry in plan_of(slow, DATABASE).entries}
+    assert (slow.name in told, min(told.values()) >= 8) == (is_told, True)
+
+
 @given(any_network.flatmap(lambda n: st.tuples(st.just(n), demands_in(n))), st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_its_flows(drawn, random):
     network, demand = drawn
