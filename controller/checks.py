@@ -9,8 +9,9 @@ from controller.plan.announcements import ANNOUNCEABLE
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector
-from controller.plan.reservations import MOST_AHEAD_US, Constraints
+from controller.plan.reservations import LEAST_BPS, MOST_AHEAD_US, Constraints
 from controller.site import Site, check_families, check_sender, flow_between
+from topology import units
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass, Tail
 
@@ -91,10 +92,11 @@ def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, res
     """
     if request.flow_class not in RESERVABLE:
         raise NotAllowed("class", f"{request.flow_class} is not reserved, only {', '.join(RESERVABLE)}")
-    if request.rate_bps <= 0:
-        raise NotAllowed("rate_bps", f"need at least 1, got {request.rate_bps}")
-    check_times(request.start_us, request.end_us, now_us)
     known = ledger.reservations.get(reservation_id)
+    if request.rate_bps < LEAST_BPS and (known is None or request.rate_bps != known.rate_bps):
+        least, asked = units.shown_rate(LEAST_BPS), units.shown_rate(request.rate_bps)
+        raise NotAllowed("rate_bps", f"need at least {least}, got {asked}")
+    check_times(request.start_us, request.end_us, now_us)
     if request.start_us < now_us and (known is None or request.start_us != known.start_us):
         late_s = (now_us - request.start_us) / 1e6
         remedy = "; leave it out to start now" if known is None else ""

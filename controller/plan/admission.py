@@ -10,7 +10,7 @@ from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
 from controller.plan.quotas import Beyond
-from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
+from controller.plan.reservations import LEAST_BPS, MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
 from topology import units
 from topology.network import Network
@@ -191,7 +191,7 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
         start_us, number = soonest
         yield Offer(OfferKind.EARLIEST_START, asked, rate_bps, start_us, start_us + duration_us, ways[number])
     most_bps, number = _widest(along, request, calendar)
-    if most_bps:
+    if most_bps >= LEAST_BPS:
         yield Offer(OfferKind.HIGHEST_RATE, asked, most_bps, request.start_us, request.end_us, ways[number])
     for flow_class in lower_classes(asked, policy):
         lower = candidate_needs(network, replace(request, flow_class=flow_class))

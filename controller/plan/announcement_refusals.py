@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.announcements import (
-    LEAST_BPS,
     SEARCHES_US,
     TAIL_RTTS,
     Announcement,
@@ -15,6 +14,7 @@ from controller.plan.announcements import (
 )
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.paths import circuits_of_no_way
+from controller.plan.reservations import LEAST_BPS
 from controller.plan.routes import Route
 from topology.network import Network
 from topology.protocol import FlowClass

@@ -13,7 +13,7 @@ from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import FlowId, StorePlace
 from controller.plan.lanes import LanePart, arriving, free_together, lane_parts, split, together
 from controller.plan.plan import THE_REST, Flow, Selector
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import LEAST_BPS, Reservation
 from controller.plan.resources import joint, need
 from controller.plan.routes import Route, route_along
 from controller.plan.storing import (
@@ -37,7 +37,6 @@ WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 
 TAIL_RTTS = 2  # the confirmation, and what the line has lost of the last round trip sent again
 HANDOVER_US = 50_000  # from the demand that a host sees until its share is in force everywhere: milliseconds, as a rule
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
-LEAST_BPS = 64_000  # a slower promise is of no use to anybody
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from controller.plan.plan import THE_REST, Selector
 from topology.protocol import FlowClass
 
 MAX_TIME_US = 253_402_300_800_000_000  # the end of year 9999, where RFC 3339 ends
+LEAST_BPS = 64_000  # a slower promise is of no use to anybody
 MOST_AHEAD_US = 3_653 * 86_400 * 1_000_000  # ten years: nothing that is asked for goes on for longer from now
 
 

@@ -98,7 +98,7 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
 def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
     held(site.use_cases)
     site.use_cases.commit("r")
-    held(site.use_cases, "missed", rate_bps=1, end_us=START_US + 20 * S)
+    held(site.use_cases, "missed", rate_bps=64_000, end_us=START_US + 20 * S)
     site.use_cases.commit("missed")
     site.clock.now_us = START_US + 60 * S
     _, use_cases = after_restart(site)
@@ -210,6 +210,7 @@ def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clo
         ({"start_us": START_US - 9 * S, "end_us": START_US - 8 * S}, "end"),
         ({"end_us": 253_402_300_800_000_000}, "end"),
         ({"rate_bps": 0}, "rate_bps"),
+        ({"rate_bps": 63_999}, "rate_bps"),
         ({"flow_class": FlowClass.UNPLANNED}, "class"),
         ({"z_end": "la-serena"}, "to"),
         ({"selector": Selector(dest_port=873)}, "connections"),
@@ -222,8 +223,8 @@ def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, fi
 
 
 def test_a_pair_of_hosts_may_have_two_classes_at_a_time(site):
-    held(site.use_cases, a_end="base20", z_end="arch", rate_bps=1)
-    second = held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
+    held(site.use_cases, a_end="base20", z_end="arch", rate_bps=64_000)
+    second = held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=64_000, flow_class=FlowClass.BACKGROUND)
     assert isinstance(second, Reservation)
 
 
@@ -319,14 +320,14 @@ def test_what_the_database_did_not_take_is_forgotten_and_the_next_thing_is_kept(
     site = FakeSite(database=f"sqlite:///{tmp_path}/headway.db")
     held(site.use_cases)
     site.database._refuse("the disk is full")  # as the writer does when a commit has failed
-    kept = site.use_cases.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
+    kept = site.use_cases.hold(lambda _: request(rate_bps=64_000), lambda now_us: Created("lost", now_us))
     with pytest.raises(DatabaseFailed, match="the disk is full"):
         kept.saved.result()
     with pytest.raises(DatabaseFailed, match="the disk is full"):
-        held(site.use_cases, "later", rate_bps=1)  # not even decided
+        held(site.use_cases, "later", rate_bps=64_000)  # not even decided
     site.use_cases.saves.recover()  # brings memory to what is on disk
     assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
-    assert held(site.use_cases, "next", rate_bps=1).state is ReservationState.HELD
+    assert held(site.use_cases, "next", rate_bps=64_000).state is ReservationState.HELD
     assert {r.reservation_id for r in site.database.load().reservations} == {"r", "next"}
 
 
@@ -373,7 +374,7 @@ def told(site):
 
 
 def test_what_the_clock_does_to_a_promise_is_told_once_like_what_its_owner_does(site):
-    held(site.use_cases, name="lapsing", rate_bps=1)
+    held(site.use_cases, name="lapsing", rate_bps=64_000)
     held(site.use_cases, name="carried", start_us=START_US)
     site.use_cases.commit("carried")
     site.announce(image())

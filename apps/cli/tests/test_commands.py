@@ -39,7 +39,7 @@ def test_the_classes_are_those_of_the_plan():
 
 def test_every_page_of_the_reservations_is_fetched(cli):
     now_us = cli.site.clock()
-    request = Request("base20", "arch", FlowClass.URGENT, 1_000, now_us, now_us + 60_000_000)
+    request = Request("base20", "arch", FlowClass.URGENT, 64_000, now_us, now_us + 60_000_000)
     held = [cli.site.use_cases.hold(lambda _: request, partial(Created, f"r{number}")) for number in range(1001)]
     held[-1].saved.result(30)  # what is not saved yet is not told
     assert len(cli.json("reservations")) == 1001

@@ -79,7 +79,7 @@ def test_what_is_announced_to_it_is_promised_and_sent_to_all_its_prefixes_of_the
     ("path", "body"),
     [
         ("/v1/announcements", IMAGE | {"id": "back", "from": ["cern"], "to": "dtn1"}),
-        ("/v1/reservations", {"from": "cern", "to": "dtn1", "class": "urgent", "rate_bps": 1000, "duration_s": 60}),
+        ("/v1/reservations", {"from": "cern", "to": "dtn1", "class": "urgent", "rate_bps": 64_000, "duration_s": 60}),
     ],
 )
 def test_nothing_is_promised_that_it_would_send(client, path, body):

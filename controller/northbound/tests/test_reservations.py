@@ -52,8 +52,8 @@ def test_a_hold_shows_all_that_was_asked_and_what_became_of_it(held):
 
 def test_a_rate_in_bits_and_an_end_are_the_same_as_a_rate_with_its_unit_and_a_duration(client, held):
     other = {k: v for k, v in NIGHT.items() if k not in {"rate", "duration_s"}}
-    answer = client.post(MANY, json=other | {"rate_bps": 1, "end": "2026-01-01T08:00:00-03:00"})
-    assert (answer.json()["rate_bps"], answer.json()["end"]) == (1, held["end"])
+    answer = client.post(MANY, json=other | {"rate_bps": 64_000, "end": "2026-01-01T08:00:00-03:00"})
+    assert (answer.json()["rate_bps"], answer.json()["end"]) == (64_000, held["end"])
 
 
 def test_a_duration_counts_to_the_microsecond(client):
@@ -222,7 +222,7 @@ def test_a_change_takes_what_is_given_and_leaves_the_rest(client, held):
         ({"start": "2026-01-01T02:00:00Z"}, ("start", "2026-01-01T02:00:00Z")),
         ({"end": "2026-01-01T05:00:00+03:00"}, ("end", "2026-01-01T02:00:00Z")),
         ({"class": "background"}, ("class", "background")),
-        ({"rate_bps": 5}, ("rate_bps", 5)),
+        ({"rate_bps": 70_000}, ("rate_bps", 70_000)),
         (
             {"constraints": {"max_rtt_ms": 200}},
             ("constraints", {"include": [], "exclude": [], "max_rtt_ms": 200.0, "backup": False}),
@@ -240,7 +240,7 @@ def test_a_change_that_does_not_fit_is_refused_with_offers_and_changes_nothing(c
 
 
 def test_a_change_says_what_it_has_seen(client, held):
-    body = {"rate_bps": 5}
+    body = {"rate_bps": 70_000}
     unsaid = client.patch(f"{MANY}/{held['id']}", json=body)
     assert (unsaid.status_code, unsaid.json()["type"]) == (428, "/problems/unconditional")
     old = changed(client, held, body, '"0"')
@@ -248,7 +248,7 @@ def test_a_change_says_what_it_has_seen(client, held):
     assert changed(client, held, body, 'W/"1"').status_code == 412  # If-Match compares strongly: RFC 9110, 13.1.1
     assert changed(client, held, body, "1").status_code == 422
     assert changed(client, held, body, '"9", "1"').status_code == 200
-    assert changed(client, held, {"rate_bps": 6}, "*").status_code == 200
+    assert changed(client, held, {"rate_bps": 80_000}, "*").status_code == 200
 
 
 @pytest.mark.parametrize("tag", ["9" * 5_000, "9" * 19, "x" * 5_000])
@@ -276,7 +276,7 @@ def test_a_change_to_no_rate_at_all_is_422(client, held):
 
 def test_what_has_ended_cannot_be_changed(client, held):
     gone = client.delete(f"{MANY}/{held['id']}").json()
-    answer = changed(client, gone, {"rate_bps": 5})
+    answer = changed(client, gone, {"rate_bps": 70_000})
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/illegal")
 
 
