@@ -38,9 +38,13 @@ class Visit:
         window.write("input[name=token]", token)
         window.click("#log-in button")
         if works:
-            eventually(lambda: window.every("#log-out"), within_s=PATIENCE_S, what="the page is somebody's")
+            eventually(self._is_in, within_s=PATIENCE_S, what="the page is somebody's")
         else:
             window.shows("token", "#answer")
+
+    def _is_in(self) -> bool:
+        """Return whether the form is gone: who was somebody else before could log out all the time."""
+        return bool(self.window.every("#log-out")) and not self.window.every("#log-in")
 
     def log_out(self) -> None:
         """Log out."""
