@@ -135,11 +135,10 @@ def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteSt
     """
     lines, news = lines_used(site, state.wished, state.reported, now).noted(now.elapsed_us)
     desired, noted = state.desired, replace(state, reported=replace(state.reported, lines=lines))
-    down = circuits_down(site, noted.wished, noted.reported, now)
-    made_of = desired.prepared_for
-    if made_of is None or made_of.faults != state.installed.faults:
+    died, made_of = [circuit for circuit, line in news if line is LineState.DOWN], desired.prepared_for
+    if not died or made_of is None or made_of.faults != state.installed.faults:
         return noted, news
-    died = (circuit for circuit, line in news if line is LineState.DOWN)
+    down = circuits_down(site, noted.wished, noted.reported, now)
     ready = next((plan for plan in map(desired.prepared.get, died) if plan is not None and plan.down == down), None)
     if ready is None:
         return noted, news
