@@ -5,13 +5,13 @@ import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Protocol
 
 import httpx
 import structlog
 
 from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
 from controller.providers.secrets import Secret
+from controller.security.renewed import Renewed
 
 log = structlog.get_logger()
 
@@ -37,23 +37,6 @@ class Reply:
         return ProviderUnavailable(self.request, f"answer {self.status} is unclear ({why}): {self.shown}")
 
 
-class RenewedTls(Protocol):
-    """How a server's certificate is verified and which is ours, by files that are renewed in place.
-
-    Attributes:
-        context: what they say; None for the system's authorities, and no certificate of ours.
-    """
-
-    context: ssl.SSLContext | None
-
-    def refreshed(self) -> bool:
-        """Return whether they have changed, and ``context`` is what they say now.
-
-        Raises:
-            OSError: they cannot be used, and what was there before stays.
-        """
-
-
 class HttpSession:
     """Requests to one server.
 
@@ -65,13 +48,15 @@ class HttpSession:
             authorities and none.
     """
 
-    def __init__(self, url: str, token: Secret | None, timeout_s: float, tls: RenewedTls | None = None) -> None:
+    def __init__(
+        self, url: str, token: Secret | None, timeout_s: float, tls: Renewed[ssl.SSLContext | None] | None = None
+    ) -> None:
         self._url, self._timeout_s, self._tls = url, timeout_s, tls
         self._bearer = None if token is None else _Bearer(token)
         self._client = self._connected()
 
     def _connected(self) -> httpx.Client:
-        verify = True if self._tls is None or self._tls.context is None else self._tls.context
+        verify = (self._tls and self._tls.value) or True
         return httpx.Client(base_url=self._url, auth=self._bearer, timeout=self._timeout_s, verify=verify)
 
     def _renew(self) -> None:

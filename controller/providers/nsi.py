@@ -18,7 +18,7 @@ from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.answers import Unclear
 from controller.providers.errors import AnswerLost, ProviderDenied, ProviderRefused, ProviderUnavailable
 from controller.providers.http_session import HttpSession, Reply
-from controller.providers.nsi_tls import ProxyTls
+from controller.providers.nsi_tls import proxy_tls
 from controller.providers.nsi_values import MBPS, NsiSettings
 from controller.providers.nsi_wire import (
     NsiConnection,
@@ -52,7 +52,7 @@ class NsiProvider:
         self._ids: dict[str, str] = {}  # by purchase, its connection's id
         self._sent: set[str] = set()
         self._wanted: dict[str, Period] = {}
-        self._session = HttpSession(settings.url, settings.token, settings.timeout_s, ProxyTls(settings.tls))
+        self._session = HttpSession(settings.url, settings.token, settings.timeout_s, proxy_tls(settings.tls))
 
     def close(self) -> None:
         """Close the connections to the proxy; nothing is given back."""

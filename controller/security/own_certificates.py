@@ -5,7 +5,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.security.tls import ServerTls, stamp
+from controller.security.renewed import stamp
+from controller.security.tls import ServerTls
 from topology.certificates import called, certificates_in, expires
 
 

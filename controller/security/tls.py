@@ -1,12 +1,12 @@
 """The files of TLS, towards switches, agents and who asks by REST."""
 
-import os
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from controller.security.renewed import Renewed
 from topology.certificates import Kind, Pems, certificate_faults, client_name, revoked_serials, uri_dpid, uri_kind
 from topology.handshake import why_failed, why_untrusted
 
@@ -91,7 +91,7 @@ class ServerTls:
         return context
 
 
-class Credentials:
+class Credentials(Renewed[tuple[ssl.SSLContext, frozenset[int]]]):
     """The files of a port, read again when one of them has changed. Of one thread."""
 
     def __init__(
@@ -107,32 +107,18 @@ class Credentials:
         Raises:
             OSError: a file cannot be read, or does not fit the others.
         """
-        self._tls = tls
-        self._oldest = oldest
-        self._is_client = is_client
-        self._seen = self._stamps()
-        self.context, self.revoked = self._loaded()
+        make = tls.client_context if is_client else tls.server_context
+        super().__init__(tls.files, lambda: (make(oldest), tls.revoked_now()))
 
-    def refreshed(self) -> bool:
-        """Return whether a file has changed since the last call, and what there is now is in force.
+    @property
+    def context(self) -> ssl.SSLContext:
+        """How the other ends are verified, and what we show."""
+        return self.value[0]
 
-        Raises:
-            OSError: what there is now does not fit together; what was in force stays. Raised once for each change.
-        """
-        stamps = self._stamps()
-        if stamps == self._seen:
-            return False
-        self._seen = stamps
-        self.context, self.revoked = self._loaded()
-        return True
-
-    def _loaded(self) -> tuple[ssl.SSLContext, frozenset[int]]:
-        make = self._tls.client_context if self._is_client else self._tls.server_context
-        context = make(self._oldest)
-        return context, self._tls.revoked_now()
-
-    def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
-        return tuple(stamp(path) for path in self._tls.files)
+    @property
+    def revoked(self) -> frozenset[int]:
+        """The serial numbers of certificates that are not believed any more."""
+        return self.value[1]
 
 
 def shown_serial(shown: Any) -> int:
@@ -164,18 +150,6 @@ def shown_client(shown: Any) -> str | None:
     if ours:
         return client_name(ours[0]) if len(ours) == 1 else None
     return next((name for kind, name in alternative if kind == "email"), None)
-
-
-def stamp(path: str | Path) -> tuple[int, ...] | None:
-    """Return what changes when a file is written or replaced, or given another owner or mode; None while there is none.
-
-    The time of its content would not do: a file that may not be read is put right by chown, which leaves that as it is.
-    """
-    try:
-        found = os.stat(path)  # noqa: PTH116 (a thousandth of the cost, each second)
-    except OSError:
-        return None
-    return found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode, found.st_uid, found.st_gid
 
 
 def why_agent_failed(error: OSError) -> str:

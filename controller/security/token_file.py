@@ -11,7 +11,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from controller.errors import HeadwayError
-from controller.security.tls import stamp
+from controller.security.renewed import stamp
 from controller.security.tokens import Token, Tokens, changed
 
 log = structlog.get_logger()
