@@ -33,6 +33,7 @@ from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.reports import write_report
+from topology.units import rate_bps
 
 OPEN_PAGES, FOLLOWED_S = 200, 10.0
 ADDRESSES = 4  # that open pages come from: one may have no more than a quarter
@@ -119,8 +120,9 @@ class ScreenVisit:
         known = self._site.asks("GET", f"/v1{self._visit.latest()}").json()
         self.aims["whoever takes an offer changes the words too"] = equal(known["description"], "night 2")
         fields = [window.one(f"#change input[name={name}]") for name in ("rate", "start", "end", "description")]
-        form = [f"{known['rate_bps'] / 1e6:g} Mbit/s", *(known[name] for name in ("start", "end", "description"))]
-        self.aims["its page has what it is now"] = equal([field.get_attribute("value") for field in fields], form)
+        rate, *others = [field.get_attribute("value") for field in fields]
+        now = [known[name] for name in ("rate_bps", "start", "end", "description")]
+        self.aims["its page has what it is now"] = equal([rate_bps(rate), *others], now)
         window.write("input[name=rate]", "50 Mbit/s")
         window.click("#change button")
         window.shows("Changed: 50 Mbit/s", "#answer")
