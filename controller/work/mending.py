@@ -66,16 +66,16 @@ class Mending:
         state = self._state
         with state.changed:
             meters, queues = state.installed.in_force or (state.desired.plan, state.desired.plan)
+        still: tuple[PlaceFault, ...] = (fault,)
         try:
             still = self._switches.mended(fault, meters, queues)
         finally:
-            with state.changed:
+            with state.changed:  # once: nobody begins another try of a place that is about to be back
                 self._under_way.discard(fault.place)
-        with state.changed:
-            others = [one for one in still if one.place != fault.place]
-            if len(others) == len(still):
-                note_back(state, [fault.place])
-            note_failed(state, others)
+                others = [one for one in still if one.place != fault.place]
+                if len(others) == len(still):
+                    note_back(state, [fault.place])
+                note_failed(state, others)
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:

@@ -42,6 +42,7 @@ class PageSite:
         """What the page says, with this site's addresses."""
         for name, rest in self.pair.items():
             text = text.replace(f"https://ctl-{name}.example.org:8080", f"http://{rest}")
+        text = text.replace("runuser -u headway-controller -- ", "")  # the user is made by the package
         return text.replace("@db.example.org/headway", f"@/headway?host={self._socket}")
 
     def configured(self, name):

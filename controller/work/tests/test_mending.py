@@ -1,0 +1,47 @@
+"""A place that was brought to what is in force is open again at once: nothing else is tried there meanwhile."""
+
+from controller.plan.faults import PlaceFault
+from controller.state.faults import note_failed
+from controller.tests.fakes import FakeSite
+from controller.work.mending import Mending
+from mininet_tests.testing.networks import chile_illinois
+
+
+class LookedAtBetween:
+    """The state's lock; whenever it is let go, the clock of the mending has just struck."""
+
+    def __init__(self, lock):
+        self._lock = lock
+        self.then = None
+
+    def __enter__(self):
+        """Acquire the lock."""
+        return self._lock.__enter__()
+
+    def __exit__(self, *error):
+        """Let it go, and look."""
+        self._lock.__exit__(*error)
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+            self.then = then
+
+    def __getattr__(self, name):
+        """All else is the lock's own."""
+        return getattr(self._lock, name)
+
+
+def test_a_place_that_is_back_is_not_tried_once_more():
+    site = FakeSite(chile_illinois())
+    fault = PlaceFault("switch ls1", "is not connected", frozenset({"ls1"}))
+    with site.state.changed:
+        note_failed(site.state, [fault])
+    site.state.changed = between = LookedAtBetween(site.state.changed)
+    tries = []
+    mending = Mending(site.state, site.switches, spawn=tries.append)
+    mending.look()
+    between.then = mending.look
+    tries[0]()
+    assert len(tries) == 1
+    between.then = None
+    assert [one.is_back for one in site.value.installed.faults.values()] == [True]
