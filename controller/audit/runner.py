@@ -120,16 +120,14 @@ class AuditRunner:
                 self._audit(place, installed.meters, installed.queues, installed.closed)
 
     def _due_place(self) -> str | None:
-        """Return the place that is due longest, and when it is due again; under the lock."""
+        """Return a switch that is back, or the place due longest, and note when it is due again; under the lock."""
         state, now_s = self._state, self._now_s()
-        for switch in self._by_name.values():
-            if switch.dpid in state.reported.switches_back:
-                self._due_s[switch.name] = now_s
+        back = [switch for switch in self._by_name.values() if switch.dpid in state.reported.switches_back]
         if state.reported.switches_back:
-            state.put(reported=replace(state.reported, switches_back=frozenset()))
-            state.changed.notify_all()  # who waits for a switch to be compared first waits for ``writing`` now
-        place = min(self._due_s, key=lambda name: self._due_s[name])
-        if self._due_s[place] > now_s:
+            state.put(reported=replace(state.reported, switches_back=frozenset(switch.dpid for switch in back[1:])))
+            state.changed.notify_all()  # who waits for switches to be compared first waits for ``writing`` now
+        place = back[0].name if back else min(self._due_s, key=lambda name: self._due_s[name])
+        if not back and self._due_s[place] > now_s:
             return None
         self._due_s[place] = now_s + self._interval_s
         return place

@@ -142,6 +142,19 @@ def test_what_a_switch_that_comes_back_has_lost_is_found_and_put_back_before_any
     assert site.switches.written == [("repair", old), ("step", old), ("step", new)]
 
 
+def test_each_of_two_switches_that_come_back_at_once_is_compared_before_anything_is_put_back():
+    site = held_site()
+    for switch in site.state.site.network.switches:
+        site.switch_up(switch.dpid)
+    for _ in site.state.site.network.switches:
+        site.convergence.step()
+        assert site.switches.written == []
+        site.audits.next()
+    assert [name for name, _, _ in site.switches.audited_with] == [s.name for s in site.state.site.network.switches]
+    site.convergence.step()
+    assert [what for what, _ in site.switches.written] == ["step"]
+
+
 def test_what_comes_back_in_the_middle_of_a_transition_is_put_back_without_an_audit():
     site = held_site()
     old, new = site.value.installed.meters.epoch, wish(site)
