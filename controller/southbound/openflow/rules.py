@@ -31,7 +31,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from controller.plan.paths import default_path
+from controller.plan.paths import Path, default_path
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow import metadata
@@ -45,7 +45,7 @@ from controller.southbound.openflow.addressing import (
     sent_by,
     sent_to,
 )
-from controller.southbound.openflow.aggregates import is_local, remote_hosts, treatments
+from controller.southbound.openflow.aggregates import is_local, remote_hosts, stands_for, treatments
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
 from controller.southbound.openflow.flow_table import by_port, flow_rules, stranger_rule
 from controller.southbound.openflow.plan_aggregates import NO_AGGREGATES, AggregateWays, PlanAggregates
@@ -61,6 +61,7 @@ from controller.southbound.openflow.rule_parts import (
     goes_on,
 )
 from controller.southbound.openflow.senders import PolicedSender
+from controller.southbound.openflow.shared import Pair, Treated
 from controller.southbound.openflow.state import Bits, Rule, match
 from topology.addresses import joined_prefixes
 from topology.network import Hop, Network, Switch
@@ -182,8 +183,9 @@ def _source(network: Network, switch: Switch) -> Iterator[Rule]:
             for named in named_by(prefix):
                 yield goes_on(SOURCE_TABLE, OWN_NAME_PRIORITY, named | port, its_number)
         elif is_crossed:
-            sent = sent_by(prefix) | {"metadata": by_circuit}
-            yield goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent, its_number)
+            yield goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent_by(prefix) | {"metadata": by_circuit}, its_number)
+            for named in named_by(prefix):
+                yield goes_on(SOURCE_TABLE, OWN_NAME_PRIORITY, named | {"metadata": by_circuit}, its_number)
     for is_here, where in ((True, {}), (False, {"metadata": here})):
         hosts = (host for host in network.hosts if is_local(network, switch, host.name) is is_here)
         for prefix in joined_prefixes(prefix for host in hosts for prefix in host.prefixes):
@@ -246,23 +248,34 @@ def crossing_rules(
 ) -> Iterator[Rule]:
     """Yield the rules for what another edge has sent on and is for yet another by another way than the default one.
 
-    It has its class's mark, and is led by both its ends.
+    It has its class's mark, and is led by both its ends. ARP has no mark: it goes as it has come, by the way of what
+    stands for the pair.
     """
     numbers = metadata.host_numbers(network)
     by_circuit = metadata.came_by(metadata.CIRCUIT)
-    led: dict[tuple[str, str, FlowClass], list[Rule]] = {}
-    for (source, target, _), (flow_class, path, *_) in ways.items():
-        if path == default_path(network, source, target, down):
-            continue
+    of_pair: dict[Pair, dict[Treated, Path]] = {}
+    for (source, target, mark), (flow_class, path, *_) in ways.items():
+        treated = Treated(mark, flow_class, Hop(switch.name, path[path.index(switch.name) + 1]))
+        of_pair.setdefault((source, target), {})[treated] = path
+    for (source, target), path_of in of_pair.items():
+        default = default_path(network, source, target, down)
         ends = metadata.joined(by_circuit, metadata.source(numbers[source]), metadata.target(numbers[target]))
-        here = path.index(switch.name)
-        port_no = network.link(switch.name, path[here + 1]).port_no
-        way = metadata.joined(metadata.of_class(flow_class), metadata.leaves_by(port_no))
-        of_class = marked(network, policy.classes[flow_class].dscp)
-        rules = [goes_on(FLOW_TABLE, LED_PRIORITY, fields | {"metadata": ends}, way) for fields in of_class]
-        led.setdefault((source, target, flow_class), rules)
-    for rules in led.values():
-        yield from rules
+        led: dict[FlowClass, Treated] = {}
+        for treated, path in path_of.items():
+            if path != default:
+                led.setdefault(treated.flow_class, treated)
+        for treated in led.values():
+            for fields in marked(network, policy.classes[treated.flow_class].dscp):
+                yield _led(network, fields | {"metadata": ends}, treated)
+        sought = stands_for(frozenset(path_of), policy)
+        if path_of[sought] != default:
+            yield _led(network, {"eth_type": ARP, "metadata": ends}, sought)
+
+
+def _led(network: Network, fields: Fields, treated: Treated) -> Rule:
+    """Return the rule by which packets keep to the class and the way of their pair."""
+    way = metadata.of_class(treated.flow_class), metadata.leaves_by(network.link(*treated.hop).port_no)
+    return goes_on(FLOW_TABLE, LED_PRIORITY, fields, metadata.joined(*way))
 
 
 # ---- by a circuit ----

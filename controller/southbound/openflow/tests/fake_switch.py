@@ -146,12 +146,15 @@ class FakeSwitch:
     def _leaves_by(self, rule: Rule, packet: Packet) -> tuple[int | None, Packet]:
         """Return the port of a rule, or the first live one of its group, and the packet as it leaves by it.
 
-        A port that is not live sends nothing.
+        A port that is not live sends nothing, nor does the one that the packet has come by (OpenFlow 1.3 section 4.5).
         """
         if rule.group_id is None:
-            return None if rule.output_port in self.dead_ports else rule.output_port, packet
+            silent = {*self.dead_ports, packet.get("in_port")}
+            return None if rule.output_port in silent else rule.output_port, packet
         for bucket in self.groups[rule.group_id].buckets:
             if bucket.port_no not in self.dead_ports:
+                if bucket.port_no == packet.get("in_port"):
+                    break
                 tag = replace(rule, push_vlan=bucket.vlan_vid is not None, vlan_vid=bucket.vlan_vid)
                 return bucket.port_no, _retagged(packet, tag)
         return None, packet

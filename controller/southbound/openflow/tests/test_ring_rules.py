@@ -65,15 +65,18 @@ class Ring:
             for message in messages(state, SwitchState()):
                 self.switches[switch.name].apply(message)
 
-    def crossed(self, source, target, dscp=0):
-        """The circuit links that an IP packet crosses, up to its target."""
+    def crossed(self, source, target, dscp=0, *, is_arp=False):
+        """The circuit links that an IP packet crosses, or one of ARP, up to its target."""
         addresses = {h.name: str(h.ip) for h in RING.hosts}
         at, came_from = RING.edge_switch(RING.host(source).site if source in addresses else "albuquerque").name, source
-        fields = {"eth_type": 0x0800, "ipv4_src": addresses.get(source, source), "ipv4_dst": addresses[target]}
+        ends = addresses.get(source, source), addresses[target]
+        fields = dict(zip(("arp_spa", "arp_tpa") if is_arp else ("ipv4_src", "ipv4_dst"), ends, strict=True))
+        fields["eth_type"] = 0x0806 if is_arp else 0x0800
         hops, tag = [], {}
         while len(hops) < 10:
             port = RING.link(at, came_from).port_no if came_from in addresses or hops else 2
-            fate = self.switches[at].fate(fields | tag | {"in_port": port, "ip_dscp": dscp})
+            mark = {} if is_arp else {"ip_dscp": dscp}
+            fate = self.switches[at].fate(fields | tag | mark | {"in_port": port})
             assert fate.output_port is not None, (at, fields)
             head = next(h for t, h, link in RING.links() if t == at and link.port_no == fate.output_port)
             vlan_vid = self.network.link(at, head).vlan_vid
@@ -105,6 +108,21 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
         assert hops[0].meter_ids == (own, meter_id(RING, path[1:3], URGENT))
         assert {hop.meter_ids for hop in hops[1:]} <= {()}
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize("pair", [("albu10", "live10"), ("albu10", "pop10"), ("losa20", "live20")], ids="-".join)
+def test_two_hosts_find_each_other_by_the_way_that_is_planned_between_them(pair, way):
+    wanted = flow(URGENT, *pair, way=way)
+    ring = Ring(PlanInput((wanted,)))
+    for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
+        assert [hop.link for hop in ring.crossed(*ends, is_arp=True)] == circuits_of(path)
+
+
+def test_arp_keeps_to_the_way_of_what_has_no_mark_where_a_pair_goes_two_ways():
+    plain, other = flow(BACKGROUND, "albu10", "pop10", way=1), flow(URGENT, "albu10", "pop10")
+    ring = Ring(PlanInput((plain, replace(other, name="other", selector=Selector(dest_port=873), mark=0b001011))))
+    assert [hop.link for hop in ring.crossed("albu10", "pop10", is_arp=True)] == circuits_of(plain.path)
 
 
 @settings(deadline=None)  # it follows 48 packets through four switches
