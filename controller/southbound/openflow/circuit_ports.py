@@ -21,6 +21,13 @@ def circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:
     return network.circuit_links_from(switch)
 
 
+@lru_cache(maxsize=1024)
+def far_edges(network: Network, switch: str) -> Mapping[int, str]:
+    """Return where circuits from a switch end that end at a site which is not ours, by the port that they leave by."""
+    ends = {link.port_no: network.against(switch, head).tail for head, link in circuit_ports(network, switch)}
+    return {port_no: end for port_no, end in ends.items() if not network.is_ours(end)}
+
+
 def links_beside(network: Network, hop: tuple[str, str]) -> list[Link]:
     """Return the other circuits from the same switch to the same switch, the shorter delay first."""
     far, _ = network.against(*hop)

@@ -46,7 +46,14 @@ from controller.southbound.openflow.addressing import (
     sent_to,
 )
 from controller.southbound.openflow.aggregates import is_local, remote_hosts, stands_for, treatments
-from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
+from controller.southbound.openflow.circuit_ports import (
+    QUEUE_ID,
+    circuit_ports,
+    far_edges,
+    group_id,
+    links_beside,
+    meter_id,
+)
 from controller.southbound.openflow.flow_table import by_port, flow_rules, stranger_rule
 from controller.southbound.openflow.plan_aggregates import NO_AGGREGATES, AggregateWays, PlanAggregates
 from controller.southbound.openflow.rule_parts import (
@@ -71,6 +78,7 @@ TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 460, 450
 KNOWN_PRIORITY = 400
 OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where it is, and who else does
 SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
+OWN_PRIORITY = 420  # from a site that is not ours, and for it
 LED_PRIORITY, CLASS_PRIORITY = 400, 200
 SENDER_PRIORITY, PAIR_PRIORITY = 300, 310
 MOST_READY = 20_000  # hosts times circuits of a switch; some 1 kB of rules each are kept for a death
@@ -198,8 +206,10 @@ def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[
     """Yield the rules that say who IP and ARP are for; anything else ends here.
 
     To a host of the site itself they leave, to one beyond they go on, by the default way if nothing else is planned.
+    What a site that is not ours sends for itself, as a bridge there may, ends: another circuit would give it back.
     """
     numbers = metadata.host_numbers(network)
+    edges = far_edges(network, switch.name)
     for host in network.hosts:
         head = default_path(network, switch.name, host.name, down)[1]
         port_no = network.link(switch.name, head).port_no
@@ -211,6 +221,9 @@ def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[
             for fields in seeking(prefix):
                 bits = metadata.joined(*towards, metadata.seeks())
                 yield _passed_to(is_here, SEEKING_PRIORITY, fields, bits, port_no)
+        for in_port in (in_port for in_port, edge in edges.items() if network.graph.has_edge(edge, host.name)):
+            for fields in (fields for prefix in host.prefixes for fields in (*sent_to(prefix), *seeking(prefix))):
+                yield ends(TARGET_TABLE, OWN_PRIORITY, fields | {"in_port": in_port})
 
 
 def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port_no: int) -> Rule:
