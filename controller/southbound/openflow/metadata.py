@@ -3,7 +3,8 @@
 They are the switch's own: nothing of them is in the packet, so Open vSwitch's cached flows have no bit of them in their
 masks, and a rule that matches them alone may come and go without touching who is under way (decision 19). Read in
 hexadecimal, from the left: the target's number, the source's (5 digits each), the port by which it leaves (4), whether
-it has come by a circuit and whether it is IPv6's neighbour discovery, its class.
+it has come by a circuit, whether it is IPv6's neighbour discovery and whether it is from a site that is not ours, its
+class.
 """
 
 from functools import lru_cache
@@ -13,9 +14,9 @@ from controller.southbound.openflow.state import Bits
 from topology.network import Network
 from topology.protocol import FlowClass
 
-_CLASS, _CIRCUIT, _SEEKS, _PORT = (0, 0xF), (4, 0x1), (5, 0x1), (8, 0xFFFF)
+_CLASS, _CIRCUIT, _SEEKS, _FAR, _PORT = (0, 0xF), (4, 0x1), (5, 0x1), (6, 0x1), (8, 0xFFFF)
 _SOURCE, _TARGET = (24, 0xF_FFFF), (44, 0xF_FFFF)
-HERE, CIRCUIT = 0, 1  # where a packet has come from: the site itself, or another edge, which has policed it
+HERE, CIRCUIT = 0, 1  # where a packet has come from: to be policed here, or from another edge, which has done so
 
 
 @lru_cache(maxsize=1024)
@@ -37,6 +38,11 @@ def came_by(where: int) -> Bits:
 def seeks() -> Bits:
     """Return the bit that says that a packet asks for a neighbour's hardware address, or answers (RFC 4861)."""
     return _bits(_SEEKS, 1)
+
+
+def from_far() -> Bits:
+    """Return the bit that says that a packet has come by a circuit from a site that is not ours: nobody policed it."""
+    return _bits(_FAR, 1)
 
 
 def leaves_by(port_no: int) -> Bits:

@@ -6,8 +6,9 @@ circuit; ``sender`` polices all that a host sends in a class by a circuit; ``lea
 class. What a table finds out it tells the next in the metadata (``metadata.py``).
 
 Traffic is classed and policed once, by the switch where it enters a circuit: a packet for a host of the switch's own
-site leaves as it is, and one that another edge has sent keeps its mark, which says its class. Whatever nobody has
-planned is unplanned. The answers of a planned flow ride in its class.
+site leaves as it is, and one that another edge has sent keeps its mark, which says its class. What comes from a site
+that is not ours, whose edge polices nothing, is policed where it enters the next circuit. Whatever nobody has planned
+is unplanned. The answers of a planned flow ride in its class.
 
 A packet is a host's only if it comes from the port that the host hangs on; whoever else uses its address is a stranger.
 Each sender has a meter of its own in ``sender``, before its class's in ``leave``, so that a host which sends more than
@@ -80,6 +81,7 @@ OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where
 SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
 OWN_PRIORITY = 420  # from a site that is not ours, and for it
 LED_PRIORITY, CLASS_PRIORITY = 400, 200
+FAR_PAIR_PRIORITY, FAR_PRIORITY = 420, 410
 SENDER_PRIORITY, PAIR_PRIORITY = 300, 310
 MOST_READY = 20_000  # hosts times circuits of a switch; some 1 kB of rules each are kept for a death
 ANYBODY_PRIORITY = 100
@@ -154,14 +156,16 @@ def make_ready(network: Network, switch: Switch, down: frozenset[str], circuits:
 
 
 def _arrive(network: Network, switch: Switch) -> Iterator[Rule]:
-    """Yield the rules that say whether a packet has come by a circuit.
+    """Yield the rules that say whether a packet has come by a circuit, and from a site that is not ours.
 
     What is on a circuit's port and not in its VLAN ends here, and so do anybody else's tagged frames: what a host has
     tagged itself would leave with two tags, and cost the circuit more than was counted.
     """
     links = [link for _, link in circuit_ports(network, switch.name)]
-    by_circuit = metadata.joined(metadata.came_by(metadata.CIRCUIT))
+    edges = far_edges(network, switch.name)
     for link in links:
+        from_far = (metadata.from_far(),) if link.port_no in edges else ()
+        by_circuit = metadata.joined(metadata.came_by(metadata.CIRCUIT), *from_far)
         port: Fields = {"in_port": link.port_no}
         if link.vlan_vid is None:
             yield goes_on(ARRIVE_TABLE, CLASS_PRIORITY, port, by_circuit)
@@ -262,7 +266,7 @@ def crossing_rules(
     """Yield the rules for what another edge has sent on and is for yet another by another way than the default one.
 
     It has its class's mark, and is led by both its ends. ARP has no mark: it goes as it has come, by the way of what
-    stands for the pair.
+    stands for the pair. So does all that comes to the first switch of ours from a site that is not: no mark counts.
     """
     numbers = metadata.host_numbers(network)
     by_circuit = metadata.came_by(metadata.CIRCUIT)
@@ -271,24 +275,35 @@ def crossing_rules(
         treated = Treated(mark, flow_class, Hop(switch.name, path[path.index(switch.name) + 1]))
         of_pair.setdefault((source, target), {})[treated] = path
     for (source, target), path_of in of_pair.items():
+        pair = metadata.source(numbers[source]), metadata.target(numbers[target])
+        sought = stands_for(frozenset(path_of), policy)
+        if _is_from_far(network, switch, path_of[sought]):
+            whole: Fields = {"metadata": metadata.joined(metadata.from_far(), *pair)}
+            yield _led(network, FAR_PAIR_PRIORITY, whole, sought, metadata.came_by(metadata.HERE))
+            continue
         default = default_path(network, source, target, down)
-        ends = metadata.joined(by_circuit, metadata.source(numbers[source]), metadata.target(numbers[target]))
+        ends = metadata.joined(by_circuit, *pair)
         led: dict[FlowClass, Treated] = {}
         for treated, path in path_of.items():
             if path != default:
                 led.setdefault(treated.flow_class, treated)
         for treated in led.values():
             for fields in marked(network, policy.classes[treated.flow_class].dscp):
-                yield _led(network, fields | {"metadata": ends}, treated)
-        sought = stands_for(frozenset(path_of), policy)
+                yield _led(network, LED_PRIORITY, fields | {"metadata": ends}, treated)
         if path_of[sought] != default:
-            yield _led(network, {"eth_type": ARP, "metadata": ends}, sought)
+            yield _led(network, LED_PRIORITY, {"eth_type": ARP, "metadata": ends}, sought)
 
 
-def _led(network: Network, fields: Fields, treated: Treated) -> Rule:
-    """Return the rule by which packets keep to the class and the way of their pair."""
+def _is_from_far(network: Network, switch: Switch, path: Path) -> bool:
+    """Return whether a path comes to a switch from a site that is not ours."""
+    before = [node for node in path[: path.index(switch.name)] if node in network.edge_sites]
+    return not network.is_ours(before[-1])
+
+
+def _led(network: Network, priority: int, fields: Fields, treated: Treated, *more: Bits) -> Rule:
+    """Return the rule by which packets have the class and the way of their pair."""
     way = metadata.of_class(treated.flow_class), metadata.leaves_by(network.link(*treated.hop).port_no)
-    return goes_on(FLOW_TABLE, LED_PRIORITY, fields, metadata.joined(*way))
+    return goes_on(FLOW_TABLE, priority, fields, metadata.joined(*way, *more))
 
 
 # ---- by a circuit ----
@@ -297,9 +312,14 @@ def _led(network: Network, fields: Fields, treated: Treated) -> Rule:
 def leave_rules(network: Network, switch: Switch, policy: Policy, heads: Collection[str]) -> Iterator[Rule]:
     """Yield the rules that send packets by the circuits: those from here with their class's mark, under its meter.
 
-    What another edge has sent on has its class's mark already; whatever nobody has planned is unplanned.
+    What another edge has sent on has its class's mark already; whatever nobody has planned is unplanned. What comes
+    from a site that is not ours, and goes on by a circuit, is policed as from here: nobody else has done so.
     """
-    yield goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
+    unplanned = metadata.of_class(FlowClass.UNPLANNED)
+    yield goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(unplanned))
+    if far_edges(network, switch.name):
+        far: Fields = {"metadata": metadata.joined(metadata.from_far())}
+        yield goes_on(FLOW_TABLE, FAR_PRIORITY, far, metadata.joined(unplanned, metadata.came_by(metadata.HERE)))
     yield stranger_rule()
     yield goes_on(SENDER_TABLE, ANYBODY_PRIORITY, {})
     by_circuit = metadata.joined(metadata.came_by(metadata.CIRCUIT))
