@@ -8,11 +8,13 @@ switch shows.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 
 from topology.network import Hop, Link, Network, Switch
 from topology.relinking import relinked
 
 NOWHERE = 0xF000  # Open vSwitch numbers ports from 1; from here on stand those that a switch does not show (yet)
+BRIDGE = 0xFFFF_FFFE  # OFPP_LOCAL, the bridge's own port: a host may be there, a circuit not
 CLAIM_US = 30_000_000  # a switch that is turned away calls again within 8 s (Open vSwitch: max_backoff)
 
 
@@ -59,7 +61,13 @@ def is_carried(link: Link, seen: SeenPorts) -> bool:
     """Return whether the port that a link leaves by has its number and its name, and is live."""
     if link.port_no:
         return seen.get(link.port_no) == SeenPort(link.port_name, is_live=True)
-    return SeenPort(link.port_name, is_live=True) in seen.values()
+    found = SeenPort(link.port_name, is_live=True)
+    return any(port == found and _fits(link, port_no) for port_no, port in seen.items())
+
+
+def _fits(link: Link, port_no: int) -> bool:
+    """Return whether a link can leave by a port: a circuit does not by the bridge's own."""
+    return link.circuit is None or port_no != BRIDGE
 
 
 def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network:
@@ -85,13 +93,14 @@ def _knows_all(network: Network, switch: str) -> bool:
 
 @lru_cache(maxsize=256)  # the same network for the same ports: rules that are kept are kept by it
 def _numbered(network: Network, switch: str, seen: frozenset[tuple[str, int]]) -> Network:
-    number_of = dict(seen)
-    absent = (link.port_name for _, link in port_links(network, switch) if link.port_name not in number_of)
-    number_of |= {name: NOWHERE + n for n, name in enumerate(absent)}
-    unknown = [hop for hop, link in port_links(network, switch) if not link.port_no]
+    number_of, nowhere = dict(seen), count(NOWHERE)
+    found: dict[Hop, int] = {}
+    for hop, link in port_links(network, switch):
+        port_no = link.port_no or number_of.get(link.port_name)
+        found[hop] = port_no if port_no is not None and _fits(link, port_no) else next(nowhere)
 
     def changed(hop: Hop, link: Link) -> Link:
-        return replace(link, port_no=number_of[link.port_name]) if hop in unknown else link
+        return replace(link, port_no=found[hop]) if hop in found else link
 
     return relinked(network, network.framing, changed)
 
@@ -120,8 +129,13 @@ def _fault(hop: Hop, link: Link, at_number: SeenPort | None, number: int | None)
     """Return what is wrong with a port: what has its number, and where the interface of its name is."""
     wanted, name = f"port {link.port_no or ''} {link.port_name}".replace("  ", " "), link.port_name
     request = f" -- set interface {name} ofport_request={link.port_no}" if link.port_no else ""
-    is_there = number is not None and number == (link.port_no or number)
-    if is_there:
+    is_there = number is not None and number == (link.port_no or number) and _fits(link, number)
+    if number is not None and not _fits(link, number):
+        found, todo = (
+            "the bridge's own port",
+            f"give circuit {link.circuit} a port of its own, and its name in the file",
+        )
+    elif is_there:
         found, todo = "down", f"see to the cable and to {hop.head}; or: ip link set {name} up"
     elif number is not None:
         found = f"port {number} {name}"

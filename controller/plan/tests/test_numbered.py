@@ -7,12 +7,23 @@ from hypothesis import strategies as st
 
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import IMAGE, plan_of
-from controller.plan.wiring import NOWHERE, SeenPort, is_carried, port_faults, port_links, with_port_numbers
+from controller.plan.wiring import (
+    BRIDGE,
+    NOWHERE,
+    SeenPort,
+    is_carried,
+    port_faults,
+    port_links,
+    with_port_numbers,
+)
+from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_file import network_of
 from topology.problems import Problems
+from topology.protocol import FlowClass
 from topology.relinking import relinked
 
 KNOWN = chile_illinois()
@@ -47,6 +58,35 @@ def test_a_port_that_is_dead_is_down_under_any_number():
     dead = {**SEEN, 9: SeenPort("ls1-wan", is_live=False)}
     (fault,) = port_faults(NAMED, "ls1", dead)
     assert (fault.is_down, fault.found) == (True, "down")
+
+
+def at_bridge(name: str) -> dict[int, SeenPort]:
+    """What the switch shows where one of its ports is the bridge's own."""
+    rest = {port_no: port for port_no, port in SEEN.items() if port.name != name}
+    return {**rest, BRIDGE: SeenPort(name, is_live=True)}
+
+
+def test_a_host_may_be_at_the_bridge_s_own_port():
+    seen = at_bridge("ls1-eth1")
+    assert port_faults(NAMED, "ls1", seen) == ()
+    network = with_port_numbers(NAMED, "ls1", seen)
+    fake = FakeSwitch(switch_state(network, network.switches[0], plan_of(*IMAGE), DEFAULT_POLICY).rules)
+    ends = str(KNOWN.host("base20").ip), str(KNOWN.host("arch").ip)
+    packet = {"eth_type": 0x0800, "ipv4_src": ends[0], "ipv4_dst": ends[1], "in_port": BRIDGE, "ip_dscp": 0}
+    assert fake.fate(packet).queue_id == QUEUE_ID[FlowClass.URGENT]
+    back = {"eth_type": 0x0800, "ipv4_src": ends[1], "ipv4_dst": ends[0], "in_port": 9, "ip_dscp": 0}
+    assert fake.fate(back).output_port == BRIDGE
+
+
+def test_a_circuit_at_the_bridge_s_own_port_is_a_fault_and_leaves_by_no_port():
+    seen = at_bridge("ls1-wan")
+    (fault,) = port_faults(NAMED, "ls1", seen)
+    assert str(fault) == "ls1: port ls1-wan to ch1 is the bridge's own port"
+    assert "a port of its own" in fault.todo
+    assert not fault.is_down
+    network = with_port_numbers(NAMED, "ls1", seen)
+    assert NOWHERE <= network.link("ls1", "ch1").port_no <= 0xFFFF
+    assert switch_state(network, network.switches[0], plan_of(*IMAGE), DEFAULT_POLICY).rules
 
 
 @given(sections(), st.data())

@@ -217,8 +217,8 @@ def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[
     for host in network.hosts:
         head = default_path(network, switch.name, host.name, down)[1]
         port_no = network.link(switch.name, head).port_no
-        towards = metadata.target(numbers[host.name]), metadata.leaves_by(port_no)
-        is_here = is_local(network, switch, host.name)
+        is_here = is_local(network, switch, host.name)  # maybe at the bridge's own port, whose number fits no bits
+        towards = () if is_here else (metadata.target(numbers[host.name]), metadata.leaves_by(port_no))
         for prefix in host.prefixes:
             for fields in sent_to(prefix):
                 yield _passed_to(is_here, KNOWN_PRIORITY, fields, metadata.joined(*towards), port_no)
