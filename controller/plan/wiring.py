@@ -73,30 +73,39 @@ def _fits(link: Link, port_no: int) -> bool:
 def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network:
     """Return the network with the numbers of a switch's ports that it knows by name alone; itself if it knows all.
 
-    A port that the switch does not show gets a number that no port has: what is for it goes nowhere until it comes.
+    A port that the switch does not show gets a number that no port has: what is for it goes nowhere until it comes. So
+    does one whose number another port has by now.
 
     Args:
         network: that.
         switch: which.
         seen: the ports that the switch shows.
     """
-    if _knows_all(network, switch):
+    said = _said(network, switch)
+    if all(said.values()) and not any(_is_taken(seen, port_no, name) for name, port_no in said.items()):
         return network
-    return _numbered(network, switch, frozenset((port.name, port_no) for port_no, port in seen.items()))
+    return _numbered(network, switch, frozenset((port_no, port.name) for port_no, port in seen.items()))
 
 
 @lru_cache(maxsize=1024)  # looked at for each plan
-def _knows_all(network: Network, switch: str) -> bool:
-    """Return whether a network has the numbers of all ports of a switch."""
-    return all(link.port_no for _, link in port_links(network, switch))
+def _said(network: Network, switch: str) -> Mapping[str, int]:
+    """Return the numbers that a network has for a switch's ports, by their names; 0 for none."""
+    return {link.port_name: link.port_no for _, link in port_links(network, switch)}
+
+
+def _is_taken(seen: SeenPorts, port_no: int, name: str) -> bool:
+    """Return whether another port than the one of this name has a number."""
+    return port_no in seen and seen[port_no].name != name
 
 
 @lru_cache(maxsize=256)  # the same network for the same ports: rules that are kept are kept by it
-def _numbered(network: Network, switch: str, seen: frozenset[tuple[str, int]]) -> Network:
-    number_of, nowhere = dict(seen), count(NOWHERE)
+def _numbered(network: Network, switch: str, shown: frozenset[tuple[int, str]]) -> Network:
+    name_of, nowhere = dict(shown), count(NOWHERE)
+    number_of = {name: port_no for port_no, name in shown}
     found: dict[Hop, int] = {}
     for hop, link in port_links(network, switch):
-        port_no = link.port_no or number_of.get(link.port_name)
+        is_taken = name_of.get(link.port_no, link.port_name) != link.port_name
+        port_no = None if is_taken else link.port_no or number_of.get(link.port_name)
         found[hop] = port_no if port_no is not None and _fits(link, port_no) else next(nowhere)
 
     def changed(hop: Hop, link: Link) -> Link:

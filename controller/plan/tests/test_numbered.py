@@ -60,6 +60,27 @@ def test_a_port_that_is_dead_is_down_under_any_number():
     assert (fault.is_down, fault.found) == (True, "down")
 
 
+def test_a_number_that_another_port_has_by_now_is_not_used_for_the_one_that_the_file_gives_it():
+    unnamed = relinked(
+        KNOWN, KNOWN.framing, lambda hop, link: replace(link, port_no=0) if hop.head == "base21" else link
+    )
+    shown = {port_no: port for port_no, port in SEEN.items() if port.name not in ("ls1-eth1", "ls1-eth2")}
+    shown[1] = SeenPort("ls1-eth2", is_live=True)  # base20's number, while its port is away
+    (fault,) = port_faults(unnamed, "ls1", shown)
+    assert str(fault) == "ls1: port 1 ls1-eth1 to base20 is port 1 ls1-eth2"
+    network = with_port_numbers(unnamed, "ls1", shown)
+    assert network.link("ls1", "base21").port_no == 1
+    assert network.link("ls1", "base20").port_no >= NOWHERE
+    assert with_port_numbers(unnamed, "ls1", {**SEEN}).link("ls1", "base20").port_no == 1
+
+
+def test_of_two_ports_that_have_each_other_s_number_neither_gets_what_is_for_the_other():
+    swapped = {**SEEN, 1: SEEN[2], 2: SEEN[1]}
+    network = with_port_numbers(KNOWN, "ls1", swapped)
+    assert {network.link("ls1", name).port_no for name in ("base20", "base21")} == {NOWHERE, NOWHERE + 1}
+    assert with_port_numbers(KNOWN, "ls1", SEEN) is KNOWN
+
+
 def at_bridge(name: str) -> dict[int, SeenPort]:
     """What the switch shows where one of its ports is the bridge's own."""
     rest = {port_no: port for port_no, port in SEEN.items() if port.name != name}
