@@ -70,6 +70,7 @@ class SiteSwitches:
             Hop(tail, head): link for tail, head, link in site.network.circuit_links if site.network.is_ours(tail)
         }
         self._latest_queues = NO_PLAN.plan
+        self._swept = set[QueueWriter]()  # databases in which no port but these has queues of ours
         self._unlike_queues = {*self._ports}  # ports that may have other queues than those of this plan
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
@@ -181,10 +182,18 @@ class SiteSwitches:
         return tuple(chain.from_iterable(found))
 
     def _written(self, writer: QueueWriter, plan: Plan, named: Mapping[str, Hop]) -> tuple[PlaceFault, ...]:
-        """Write queues of named ports to one database; return what failed: the database, or some of its ports."""
+        """Write queues of named ports to one database; return what failed: the database, or some of its ports.
+
+        The first time they are taken off ports that were circuits' before the network's file was changed.
+        """
         queues = {n: link_queues(plan.links[hop], kept_open_bps(self._ports[hop], plan)) for n, hop in named.items()}
         try:
             failed = writer.apply_each(queues, TIMEOUT_S)
+            if writer not in self._swept:
+                switches = [s for s in self._site.network.switches if self._writers[s.name] is writer]
+                ours = {link.port_name for hop, link in self._ports.items() if self._writers[hop.tail] is writer}
+                writer.take_off_others(ours, {switch.dpid for switch in switches}, TIMEOUT_S)
+                self._swept.add(writer)
         except SouthboundError as error:
             return (database_fault(self._site.network, self._writers, writer, error),)
         return tuple(

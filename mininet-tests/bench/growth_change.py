@@ -5,7 +5,7 @@ hosts are stood in for where the wire would begin: a switch takes what it is tol
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from controller.checks import AnnouncementRequest
 from controller.database import Database
@@ -69,6 +69,9 @@ class TakenQueues:
     def apply_each(self, _ports: Mapping[str, PortQueues], _timeout_s: float) -> Mapping[str, Exception]:
         """Take it; nothing fails."""
         return {}
+
+    def take_off_others(self, _port_names: Collection[str], _dpids: Collection[int], _timeout_s: float) -> None:
+        """Have none anywhere else."""
 
 
 def _ports_of(network: Network, switch: str) -> SeenPorts:

@@ -90,6 +90,26 @@ class OurRows:
             raise ForeignQos(port.name, str(qos.uuid), qos.type)
         return qos
 
+    def take_off_others(self, port_names: Collection[str], dpids: Collection[int]) -> bool:
+        """Take our queues off what ports of some switches have them beside those named; return whether any had.
+
+        Raises:
+            DatabaseOutranked: somebody of a later term has written there.
+        """
+        bridges = [row for row in self._idl.tables["Bridge"].rows.values() if _dpid(row) in dpids]
+        others = [
+            port
+            for port in (port for bridge in bridges for port in bridge.ports)
+            if port.name not in port_names and any(qos.external_ids.get(OWNER_KEY) == port.name for qos in port.qos)
+        ]
+        self.fence([port.name for port in others])
+        for port in others:
+            port.verify("qos")
+            port.qos = []
+            for row in (*self._ours("QoS", port.name), *self._ours("Queue", port.name)):
+                row.delete()
+        return bool(others)
+
     def write(self, transaction: Any, port_name: str, wanted: PortQueues) -> bool:
         """Write the difference for one port into the transaction; return whether there is one.
 
@@ -152,3 +172,8 @@ class OurRows:
                 row.external_ids = {OWNER_KEY: port_name, TERM_KEY: str(self._term)}
             row.queues = {}  # the package does not show a new row's columns before they are set
         return row
+
+
+def _dpid(bridge: Any) -> int | None:
+    """Return the datapath id of a bridge; None before it has one."""
+    return int(bridge.datapath_id[0], 16) if bridge.datapath_id else None

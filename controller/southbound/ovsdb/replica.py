@@ -45,11 +45,13 @@ def _schema() -> dict[str, Any]:
     }
     text_or_none = {"type": {"key": {"type": "string"}, "min": 0, "max": 1}}
     qos_or_none = {"type": {"key": {"type": "uuid", "refTable": "QoS"}, "min": 0, "max": 1}}
+    ports = {"type": {"key": {"type": "uuid", "refTable": "Port"}, "min": 0, "max": "unlimited"}}
     columns: dict[str, dict[str, Any]] = {
         "Open_vSwitch": {"next_cfg": {"type": "integer"}, "cur_cfg": {"type": "integer"}, "ovs_version": text_or_none},
+        "Bridge": {"datapath_id": text_or_none, "ports": ports},
         "Port": {"name": {"type": "string"}, "qos": qos_or_none},
         "QoS": {"type": {"type": "string"}, "other_config": text_map, "external_ids": text_map, "queues": queue_map},
         "Queue": {"other_config": text_map, "external_ids": text_map},
     }
-    tables = {name: {"columns": each, "isRoot": name != "Port"} for name, each in columns.items()}
+    tables = {name: {"columns": each, "isRoot": name not in ("Bridge", "Port")} for name, each in columns.items()}
     return {"name": "Open_vSwitch", "version": "8.0.0", "tables": tables}

@@ -128,6 +128,22 @@ class QueueWriter:
         self._transact(compose, timeout_s, wanted.keys())
         return sum(changed), failed
 
+    def take_off_others(self, port_names: Collection[str], dpids: Collection[int], timeout_s: float) -> None:
+        """Take our queues off ports that had them and are no circuit's any more; return once ovs-vswitchd has acted.
+
+        Args:
+            port_names: the ports that are to have queues.
+            dpids: of the switches whose other ports are to have none of ours; other bridges are somebody else's.
+            timeout_s: for the whole, seconds.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseOutranked: somebody who leads under a later term has written there; nothing was changed.
+            DatabaseRefused: the server refused; nothing was changed.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+        self._transact(lambda _: self._rows.take_off_others(port_names, dpids), timeout_s)
+
     def restate(self, port_names: Collection[str], timeout_s: float) -> None:
         """Have ovs-vswitchd put the kernel's classes of our ports right; return once it has.
 

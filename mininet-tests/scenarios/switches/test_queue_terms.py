@@ -69,6 +69,32 @@ def test_who_looked_before_its_successor_wrote_is_refused_by_the_database_itself
         assert second.installed("p1", WITHIN_S) == queues(100)
 
 
+def test_queues_go_from_ports_of_our_switches_that_are_no_circuit_s_any_more_and_from_no_other(ovs):
+    ovs.vsctl(
+        "add-br",
+        "s2",
+        "--",
+        "set",
+        "bridge",
+        "s2",
+        "datapath_type=netdev",
+        "other-config:datapath-id=" + "0" * 15 + "2",
+    )
+    ovs.vsctl("set", "bridge", "s1", "other-config:datapath-id=" + "0" * 15 + "1")
+    ovs.vsctl("del-port", "s1", "p2", "--", "add-port", "s2", "p2")
+    with QueueWriter(ovs.remote, term=7) as first, QueueWriter(ovs.remote, term=8) as second:
+        first.apply({"p1": queues(100), "p2": queues(100)}, WITHIN_S)
+        second.apply({"p1": queues(100)}, WITHIN_S)
+        with pytest.raises(DatabaseOutranked):
+            first.take_off_others([], [1], WITHIN_S)
+        second.take_off_others(["p1"], [1], WITHIN_S)
+        assert second.installed("p1", WITHIN_S) == queues(100)
+        second.take_off_others(["p9"], [1], WITHIN_S)
+        assert second.installed("p1", WITHIN_S) is None
+        assert second.installed("p2", WITHIN_S) == queues(100)
+        assert len(ovs.vsctl("--bare", "--columns=_uuid", "list", "queue").split()) == 1
+
+
 def test_a_port_that_nobody_had_written_is_the_later_one_s_as_well(ovs):
     with QueueWriter(ovs.remote, term=7) as first, QueueWriter(ovs.remote, term=8) as second:
         wanted = Meanwhile({"p1": queues(200)})

@@ -12,6 +12,7 @@ class KeptQueues:
         self.held = {}
         self.failing = {}  # by port, why it cannot have them
         self.is_gone = False
+        self.swept = []  # which ports were to have queues, and of which switches no other
         self.asked = []  # what was asked for while it was gone
 
     def apply_each(self, ports, timeout_s):
@@ -26,6 +27,11 @@ class KeptQueues:
         """Take queues by port; return how many."""
         self.apply_each(ports, timeout_s)
         return len(ports)
+
+    def take_off_others(self, port_names, dpids, timeout_s):
+        """Take note that other ports have none."""
+        self._answer(sorted(port_names), timeout_s)
+        self.swept.append((set(port_names), set(dpids)))
 
     def installed(self, port_name, timeout_s):
         """Return what a port was told."""

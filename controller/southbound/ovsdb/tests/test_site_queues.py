@@ -52,6 +52,19 @@ def test_only_ports_whose_queues_differ_are_written_unless_they_may_have_lost_th
     }
 
 
+def test_the_first_time_each_database_is_told_which_ports_alone_have_queues_once_it_answers():
+    switches, writers, plan = planned_switches()
+    writers["pt1"].is_gone = True
+    switches.put_queues(plan, OPEN)
+    dl1, pt1 = (switch.dpid for switch in loaded(FILES["three-sites"]).switches)
+    assert {name: w.swept for name, w in writers.items()} == {"dl1": [({"dl-wan", "dl-far"}, {dl1})], "pt1": []}
+    writers["pt1"].is_gone = False
+    for _ in range(2):
+        switches.put_queues(plan, OPEN, in_doubt=True)
+    assert [len(writers[name].swept) for name in ("dl1", "pt1")] == [1, 1]
+    assert writers["pt1"].swept == [({"pt-wan"}, {pt1})]
+
+
 def test_a_port_that_could_not_have_its_queues_is_written_again_and_so_is_one_that_is_mended():
     switches, writers, plan = planned_switches()
     writers["pt1"].failing = {"pt-wan": "no such port"}
