@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from apps.cli import printed
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
 from controller.errors import ConfigError
 from controller.security import pki, pki_files
@@ -196,7 +196,7 @@ def show(folder: Path, *, as_json: bool) -> None:
     for one in found:
         left = "revoked" if one.revoked else str(one.days_left(now_s)) if one.ends_s > now_s else "expired"
         table.add_row(one.name, one.kind, ", ".join(one.names[1:]), _until(one)[:10], left, one.serial)
-    Console().print(table)
+    printed.show(table)
 
 
 def _row(one: Issued, now_s: int) -> dict[str, str | int | bool | list[str]]:

@@ -50,7 +50,7 @@ def _plain(cell: "RenderableType") -> str:
     """Return a cell's words; a bar has none."""
     from rich.text import Text
 
-    text = Text.from_markup(cell).plain if isinstance(cell, str) else ""
+    text = Text.from_markup(cell, emoji=False).plain if isinstance(cell, str) else ""
     return " ".join(text.split())
 
 

@@ -19,7 +19,7 @@ def console(*, stderr: bool = False) -> "Console":
     """Return where tables go; into a pipe they are as wide as they need, unless COLUMNS says otherwise."""
     from rich.console import Console
 
-    out = Console(stderr=stderr, highlight=False)
+    out = Console(stderr=stderr, highlight=False, emoji=False)  # an address of IPv6 may have :a: in it
     if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = PIPE_COLUMNS
     return out

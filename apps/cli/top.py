@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, options, top_frame
+from apps.cli import base, options, shown, top_frame
 
 if TYPE_CHECKING:
     from apps.cli.top_frame import TopLook
@@ -85,7 +85,7 @@ def _followed(controller: "Client", first: "TopLook", interval_s: float) -> None
     from headway.errors import ApiError
 
     seen, silent = first, ""
-    with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
+    with _keys() as pressed, Live(console=shown.console(), screen=True, auto_refresh=False) as live:
         while True:
             live.update(top_frame.drawn(seen, silent, live.console.width), refresh=True)
             if pressed(interval_s) in {"q", "Q", "\x03"}:

@@ -39,7 +39,7 @@ def drawn(seen: TopLook, silent: str, columns: int) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    parts = [Text.from_markup(line, overflow="fold") for line in headline(seen["needs"], silent)]
+    parts = [Text.from_markup(line, emoji=False, overflow="fold") for line in headline(seen["needs"], silent)]
     hint = Text("q ends", style="dim")
     for table in tables(seen, columns):
         parts += [Text(""), table]  # type: ignore[list-item]

@@ -3,9 +3,10 @@
 from itertools import pairwise
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from apps.cli import client
+from apps.cli import client, printed, top_frame
 from apps.cli.tests.asked import NIGHT
 
 
@@ -54,3 +55,22 @@ def test_a_refusal_into_a_pipe_has_its_offers_with_their_numbers_and_circuits(cl
         ("1", "earliest start", "chile-illinois"),
         ("2", "highest rate", "chile-illinois"),
     ]
+
+
+@pytest.mark.parametrize("columns", [None, "200", "20"])
+def test_an_address_of_ipv6_stays_as_it_is(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns) if columns else monkeypatch.delenv("COLUMNS", raising=False)
+    table = printed.new_table("from", "who")
+    table.add_row("fd00:ab:cd:b:1::1", "token:ana")
+    printed.show(table, "2001:db8:100:a::7 has asked")
+    said = capsys.readouterr().out
+    assert "fd00:ab:cd:b:1::1" in said
+    assert "2001:db8:100:a::7" in "".join(said.split())
+
+
+def test_an_address_of_ipv6_stays_as_it_is_on_the_whole_terminal_too(cli):
+    seen = cli.json("top", "--once")
+    seen["needs"]["headline"] = "switch fd00:ab:cd:b:1::1"
+    console = Console(width=80, record=True)
+    console.print(top_frame.drawn(seen, "", 80))
+    assert "switch fd00:ab:cd:b:1::1" in console.export_text()
