@@ -31,6 +31,8 @@ def _target(epoch: int) -> int:
 
 def _table(steps: "list[StepOut]") -> "Table":
     """Return one transition: a row for each change, the times in the first row of each step."""
+    from rich.markup import escape
+
     began_us, ended_us = steps[0]["started_us"], max(step["done_us"] for step in steps)
     title = f"to epoch {_target(steps[0]['epoch'])}, {steps[0]['started']}, {_ms(ended_us - began_us)} in all"
     table = printed.new_table(title=title, caption="rates in Ethernet frames")
@@ -40,7 +42,7 @@ def _table(steps: "list[StepOut]") -> "Table":
         span = step["started_us"] - began_us, step["done_us"] - began_us
         head = [_ms(span[0]), _ms(span[1] - span[0]), _bar(span, ended_us - began_us), step["place"]]
         if step["error"]:
-            table.add_row(*head, "", f"[red]{step['error']}[/red]", "", "")
+            table.add_row(*head, "", f"[red]{escape(step['error'])}[/red]", "", "")
         elif not step["changes"]:
             table.add_row(*head, "", "nothing to change", "", "")
         for change in step["changes"]:

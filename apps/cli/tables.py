@@ -33,6 +33,8 @@ MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost 
 
 def show_plan(view: "ViewOut") -> None:
     """Print who may send how much, what each layer lets through now, and what is wrong."""
+    from rich.markup import escape
+
     desired = view["desired"]
     for name, link in desired["links"].items():
         show(_link_table(name, link, view["layers"][name], desired["epoch"]))
@@ -47,7 +49,7 @@ def show_plan(view: "ViewOut") -> None:
         flows.add_row(entry["name"], entry["to"], *rates, f"[red]{way}[/red]" if way in GRAVE else way, window)
     show(flows)
     for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
-        show(f"[red]{problem}[/red]")
+        show(f"[red]{escape(problem)}[/red]")
 
 
 def _link_table(name: str, link: "LinkPlanOut", layers: "LayersOut", epoch: int) -> "Table":

@@ -1,6 +1,9 @@
 """``headway plan --explain``: the steps of real transitions, drawn."""
 
+from apps.cli import explain, tables
 from controller.tests.fakes import image
+
+REFUSED = "switch 0x1 refused [put meter 1003: 5 kbit/s]: OFPMMFC_OUT_OF_METERS"
 
 
 def under_way(cli):
@@ -37,6 +40,15 @@ def test_a_step_that_failed_says_why(cli):
     cli.site.switch_up(1)
     cli.site.converge()
     assert "is not connected" in cli.run("plan", "--explain")[0]
+
+
+def test_what_a_switch_has_refused_is_said_whole(cli, capsys):
+    under_way(cli)
+    steps = cli.json("plan", "--explain")
+    explain.show_transitions([*steps[:-1], {**steps[-1], "error": REFUSED}])
+    assert REFUSED in capsys.readouterr().out
+    tables.show_plan({**cli.json("plan"), "error": REFUSED})
+    assert REFUSED in capsys.readouterr().out
 
 
 def test_for_scripts_it_is_the_steps_themselves(cli):
