@@ -30,6 +30,7 @@ from headway.hedged import Hedged, Said
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+PORTS = {"http": 80, "https": 443}
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
 SOON_S = 0.1  # at most between tries at a pair before those: at a busy one another takes two seconds to lead
 SOONER_S = (0.005, *(0.01,) * 7, *(0.05,) * 14, *(SOON_S,) * 12)  # a planned hand-over takes some 30 ms, a death 0.5 s
@@ -329,8 +330,8 @@ def addresses(url: str) -> tuple[str, ...]:
 def _address(url: str) -> RestAddress:
     """Return an address in its parts.
 
-    >>> _address("https://ctl.example.org:8443/headway/")[1:]
-    ('https', 'ctl.example.org', 8443, '/headway')
+    >>> _address("https://ctl.example.org:8443/headway/")[1:], _address("https://[2001:db8::1]")[1:]
+    (('https', 'ctl.example.org', 8443, '/headway'), ('https', '2001:db8::1', 443, ''))
     """
     if url.startswith("unix:/"):
         return RestAddress(url, "unix", url.removeprefix("unix:"), None, "")
@@ -341,8 +342,9 @@ def _address(url: str) -> RestAddress:
         raise NotAUrl(f"{url} is not a URL: {error}") from error
     if parts.username is not None:
         raise NotAUrl("a URL with a user's name: show a token instead")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
+    if parts.scheme not in PORTS or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
         raise NotAUrl(f"{url} is not a URL: {_NEED}")
+    port = PORTS[parts.scheme] if port is None else port  # for who is told none takes the end of an IPv6 address
     return RestAddress(url, parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
 

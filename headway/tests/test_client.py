@@ -128,6 +128,20 @@ def test_what_is_no_address_is_said_before_anything_is_sent(url):
         Client(url)
 
 
+@pytest.mark.parametrize(("url", "where"), [("http://[::1]", ("::1", 80)), ("https://[fd00::a]", ("fd00::a", 443))])
+def test_an_address_of_ipv6_needs_no_port(monkeypatch, url, where):
+    asked = []
+
+    def connect(address, *_, **__):
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("socket.create_connection", connect)
+    with pytest.raises(NoAnswer):
+        Client(url, waits_s=()).get_plan()
+    assert asked == [where]
+
+
 def test_nobody_listens():
     with pytest.raises(NoAnswer, match="refused"):
         Client("http://127.0.0.1:1", waits_s=()).list_hosts()
