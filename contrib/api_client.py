@@ -40,6 +40,7 @@ CALLS = (  # a file of methods, its class and what that is made of, what the met
 )
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 TEXTS = {"text/plain", "text/calendar"}
+JSON = "application/json"  # of answers; problems have a type of their own
 KEY, MATCH = "Idempotency-Key", "If-Match"
 CACHED = "If-None-Match"  # the client keeps no answers
 REPEATABLE = {"commit_reservation", "renew_reservation", "release_reservation", "cancel_maintenance"}
@@ -186,6 +187,10 @@ def _called(verb: str, path: str, operation: Schema, by_place: Mapping[str, list
     if verb == "get" or has_key or operation["operationId"] in REPEATABLE:
         matched = any(one["name"] == MATCH for one in by_place["header"])
         arguments.append(f"repeatable={f'{word(MATCH)} is None' if matched else 'True'}")
+    also = sorted(
+        int(one) for one, said in operation["responses"].items() if one >= "300" and JSON in said.get("content", ())
+    )
+    arguments += [f"also=({', '.join(map(str, also))},)"] if also else []
     kind = "str" if good(operation)[0] in TEXTS else type_of(good(operation)[1])
     return f"answer: {kind} = self.call(Asked({', '.join(arguments)}))\nreturn answer"
 

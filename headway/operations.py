@@ -93,7 +93,7 @@ class Operations(PromiseOperations):
 
         Of a controller that stands by: whether it knows of all that was promised until some seconds ago.
         """
-        answer: HealthOut = self.call(Asked("GET", "/healthz", repeatable=True))
+        answer: HealthOut = self.call(Asked("GET", "/healthz", repeatable=True, also=(503,)))
         return answer
 
     def get_plan(self) -> ViewOut:

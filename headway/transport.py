@@ -57,7 +57,10 @@ class RestAddress(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request. What is None in query and headers is left out; ``repeatable`` ones may be sent more than once."""
+    """A request. What is None in query and headers is left out; ``repeatable`` ones may be sent more than once.
+
+    With a status of ``also`` JSON is an answer too, as with those below 300.
+    """
 
     method: str
     path: str
@@ -65,6 +68,7 @@ class Asked(NamedTuple):
     headers: Mapping[str, str | None] = {}
     body: Mapping[str, Any] | None = None
     repeatable: bool = False
+    also: tuple[int, ...] = ()
 
 
 class Transport:
@@ -206,7 +210,7 @@ class Transport:
     def _once(self, asked: Asked, at: int) -> Said:
         address = self._addresses[at]
         with self._opened(address, asked, self._timeout_s) as answer:
-            return Said(at, _read(answer, address), is_old=_is_old(answer))
+            return Said(at, _read(answer, address, asked.also), is_old=_is_old(answer))
 
     def _leave(self, at: int) -> None:
         """Go on at the next address, if another thread has not."""
@@ -282,14 +286,14 @@ def _is_old(answer: HTTPResponse) -> bool:
     return "Age" in answer.headers
 
 
-def _read(answer: HTTPResponse, address: RestAddress) -> Any:
+def _read(answer: HTTPResponse, address: RestAddress, also: tuple[int, ...] = ()) -> Any:
     """Return what an answer says: JSON, or text that is said to be plain, or a calendar."""
     text, media = answer.read(), answer.headers.get("Content-Type", "")
     if answer.status < 300 and media.startswith(("text/plain", "text/calendar")):
         return text.decode()
     try:
         said = json.loads(text)
-        if answer.status < 300:
+        if answer.status < 300 or (answer.status in also and media.startswith("application/json")):
             return said
         refused = answer.status == 409 and "offers" in said
         kind = ApiRefusal if refused else ApiProblem

@@ -56,6 +56,16 @@ def test_a_refusal_has_its_offers_and_a_problem_its_kind(controller):
     assert (wrong.value.status, wrong.value.kind) == (404, "/problems/not-known")
 
 
+def test_a_site_that_is_not_well_is_an_answer_and_no_error(slept):
+    unwell = {"ok": False, "reasons": ["base20: its agent is not connected"]}
+    answers = [(503, {"Content-Type": "application/json"}, unwell)]
+    with scripted(*answers) as server:
+        assert Client(server.url).get_health() == unwell
+    problem = (503, {"Content-Type": "application/problem+json"}, PROBLEM)
+    with scripted(problem) as server, pytest.raises(ApiProblem, match="the disk is full"):
+        Client(server.url, waits_s=()).get_health()
+
+
 def test_metrics_are_text(controller):
     assert "headway_" in controller.get_metrics()
 

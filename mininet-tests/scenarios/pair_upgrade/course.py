@@ -91,7 +91,7 @@ class Upgrade:
         try:
             found = [(one, self.client(one).get_leader()) for one in self.pair]
             well = all(self.client(one).get_health()["ok"] for one in self.pair)
-        except ApiError:  # one is away, or says that it is not well
+        except ApiError:  # one is away
             return None
         leads = [(one, said) for one, said in found if said["leading"] and said["standbys"]]
         if len(leads) != 1 or {said["standing"] for _, said in found} != {"leader", "standby"}:
