@@ -118,8 +118,11 @@ def instant(text: str | None, where: tzinfo, option: str, after: str | None = No
     """Return a time from the command line as the API takes it; without a date the next after ``after``, or now."""
     now_us = time.time_ns() // 1000
     after_us = None if after is None else units.instant_us(after)
-    unix_us = quantity(text, lambda written: times.local_instant_us(written, where, now_us, after_us), option)
-    return None if unix_us is None else units.shown_time(unix_us)
+    try:
+        unix_us = quantity(text, lambda written: times.local_instant_us(written, where, now_us, after_us), option)
+        return None if unix_us is None else units.shown_time(unix_us)
+    except OverflowError:
+        stop(f'{option}: "{text}" is not in the years 1 to 9999 of UTC', EXIT_USAGE)
 
 
 @contextlib.contextmanager

@@ -78,5 +78,8 @@ def _constraints(known: "ConstraintsOut", said: dict[str, Any], any_path: bool) 
 def _end(start: str, end: str | None, duration_us: int | None, where: tzinfo) -> str | None:
     """Return when it shall end; None if that stays as it is."""
     if duration_us is not None:
-        return units.shown_time(units.instant_us(start) + duration_us)
+        try:
+            return units.shown_time(units.instant_us(start) + duration_us)
+        except OverflowError:
+            base.stop("--for: it would end after the year 9999", base.EXIT_USAGE)
     return base.instant(end, where, "--end", start)

@@ -48,6 +48,13 @@ def test_a_refused_change_leaves_it_and_its_offers_can_be_taken(cli):
     assert cli.json(*offered(wrong)["1"])["start"] == one["end"]
 
 
+def test_a_change_beyond_all_years_makes_no_sense(cli):
+    one = cli.json(*NIGHT, "--rate", "300Mbps")
+    assert (
+        "--for: it would end after the year 9999" in cli.run("change", one["id"], "--for", "9999999d", exit_code=2)[1]
+    )
+
+
 def test_a_change_of_what_somebody_else_has_changed_fails(cli, monkeypatch):
     one = cli.json(*NIGHT, "--rate", "300Mbps")
     monkeypatch.setattr(Client, "change_reservation", outpaced(Client.change_reservation))

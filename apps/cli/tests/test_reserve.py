@@ -184,6 +184,13 @@ def test_what_makes_no_sense_ends_with_2_and_names_the_option(cli, change, said)
     assert said in wrong
 
 
+@pytest.mark.parametrize("when", ["9999-12-31 23:59", "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00"])
+def test_a_time_beyond_all_years_makes_no_sense(cli, when):
+    ends = ("--from", "la-serena", "--to", "champaign")
+    _, wrong = cli.run("reserve", *ends, "--rate", "1Mbps", "--until", when, exit_code=2)
+    assert f'headway: --until: "{when}" is not in the years 1 to 9999 of UTC' in wrong
+
+
 def test_an_unknown_place_is_an_error_that_names_those_there_are(cli):
     _, wrong = cli.run("reserve", "--from", "la-serena", "--to", "mars", "--for", "1h", "--rate", "1Gbps", exit_code=1)
     assert "champaign" in wrong
