@@ -1,5 +1,7 @@
 """``headway export``: what has ended as JSON lines, before the controller forgets it."""
 
+import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -38,6 +40,8 @@ def export(
             _write(sys.stdout.buffer, since, url)
         else:
             with file.open("a+b") as out:
+                with contextlib.suppress(OSError):  # some file systems have no locks
+                    fcntl.flock(out, fcntl.LOCK_EX)
                 cursor = _continued(out, file)
                 _write(out, since or cursor, url)
     except BrokenPipeError:  # whoever reads has enough

@@ -1,10 +1,12 @@
 """``headway export``, against an API of a site without switches."""
 
 import json
+import threading
 from dataclasses import replace
 
 import pytest
 
+from apps.cli import export
 from controller.database import Changes
 from controller.plan.lifecycle import ReservationState
 from controller.tests.database_child import reservation
@@ -60,6 +62,28 @@ def test_a_file_is_gone_on_with_and_a_line_that_was_cut_off_is_written_anew(cli,
     cli.run("export", str(file))
     assert file.read_text().startswith(whole)
     assert names(file.read_text()) == ["r1", "r2", "r3"]
+
+
+def test_of_two_at_once_the_second_waits_and_goes_on_after_the_first(cli, tmp_path, monkeypatch):
+    file, begun, go_on = tmp_path / "history.jsonl", threading.Semaphore(0), threading.Event()
+    pages = export._pages
+
+    def slow(url, since):
+        begun.release()
+        assert go_on.wait(20)
+        yield from pages(url, since)
+
+    monkeypatch.setattr(export, "_pages", slow)
+    ended(cli.site, 1, 2)
+    both = [threading.Thread(target=export.export, args=(file, None, cli.url)) for _ in range(2)]
+    for one in both:
+        one.start()
+    assert begun.acquire(timeout=20)
+    assert not begun.acquire(timeout=0.5)
+    go_on.set()
+    for one in both:
+        one.join(20)
+    assert names(file.read_text()) == ["r1", "r2"]
 
 
 def test_a_file_that_is_none_of_ours_stays_as_it_is(cli, tmp_path):
