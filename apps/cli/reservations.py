@@ -26,7 +26,7 @@ def reservations(
     a_end: Annotated[str | None, typer.Option("--from", help="From it.", autocompletion=completion.end_names)] = None,
     z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.end_names)] = None,
     after: Annotated[str | None, typer.Option(help="Its time goes on after this, e.g. 22:00 or now.")] = None,
-    before: Annotated[str | None, typer.Option(help="Its time begins before this.")] = None,
+    before: Annotated[str | None, typer.Option(help="Its time begins before this; 06:00: after --after.")] = None,
     owner: options.Owners = None,
     mine: options.Mine = False,
     zone: options.Zone = None,
@@ -40,7 +40,8 @@ def reservations(
     headway reservations --from la-serena --after now --before "tomorrow 06:30"
     """
     where = base.zone_option(zone)
-    after, before = base.instant(after, where, "--after"), base.instant(before, where, "--before")
+    after = base.instant(after, where, "--after")
+    before = base.instant(before, where, "--before", after)
     found: list[ReservationOut] = []
     cursor = lacks = None
     with base.client_of(url) as controller:

@@ -55,6 +55,19 @@ def test_reservations_are_found_by_state_class_ends_and_time(cli):
     assert "no reservations" in cli.run("reservations", "--to", "la-serena")[0]
 
 
+@pytest.mark.parametrize(("after", "before"), [("22:00", "06:00"), ("06:00", "22:00")])
+def test_a_time_that_reservations_begin_before_is_the_next_after_the_other(cli, monkeypatch, after, before):
+    asked = []
+
+    def listed(_, **which):
+        asked.append((which["after"], which["before"]))
+        return {"reservations": [], "next": None, "lacks": None}
+
+    monkeypatch.setattr("headway.client.Client.list_reservations", listed)
+    cli.run("reservations", "--after", after, "--before", before)
+    assert asked == [tuple(sorted(asked[0]))]
+
+
 def test_announcements_are_a_table_of_eighty_columns_and_one_is_told_in_full(cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     image = cli.json("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB", "--id", "image-0042")
