@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, options, shown, top_frame
+from apps.cli import base, identity, options, shown, top_frame
 
 if TYPE_CHECKING:
     from apps.cli.top_frame import TopLook
@@ -79,7 +79,7 @@ def _streamed(controller: "Client", first: "TopLook", interval_s: float) -> None
 
 
 def _followed(controller: "Client", first: "TopLook", interval_s: float) -> None:
-    """Show look after look on the whole terminal, until q; a controller that does not answer is waited for."""
+    """Show look after look on the whole terminal, until q; for a controller or a token one waits."""
     from rich.live import Live
 
     from headway.errors import ApiError
@@ -92,7 +92,7 @@ def _followed(controller: "Client", first: "TopLook", interval_s: float) -> None
                 return
             try:
                 seen, silent = look(controller), ""
-            except ApiError as why:
+            except (ApiError, identity.NoLogin, identity.NoTokenPrinted, identity.NotOursAlone) as why:
                 silent = str(why)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from apps.cli import top_frame
+from apps.cli import top, top_frame
+from apps.cli.identity import NoLogin, NoTokenPrinted
 from controller.tests.fakes import image, sending_image
 from mininet_tests.testing.eventually import eventually
 
@@ -68,6 +69,24 @@ def test_while_there_is_no_answer_the_last_look_stays_and_says_since_when(cli):
     lines = top_frame.headline(seen["needs"], "nobody listens [there]")
     assert lines[0].startswith("[red]✕ No news since ")
     assert "nobody listens \\[there]" in lines[0]
+
+
+def test_while_there_is_no_token_the_last_look_stays_too(cli, monkeypatch):
+    seen, said = cli.json("top", "--once"), []
+    looks = iter([NoLogin("the issuer is away"), NoTokenPrinted("oidc-agent is away"), seen])
+
+    def look(_):
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    keys = iter(["", "", "", "q"])
+    monkeypatch.setattr(top, "look", look)
+    monkeypatch.setattr(top_frame, "drawn", lambda _, silent, __: said.append(silent) or "")
+    monkeypatch.setattr(top, "_keys", lambda: contextlib.nullcontext(lambda _: next(keys)))
+    top._followed(None, seen, 0.0)
+    assert said == ["", "the issuer is away", "oidc-agent is away", ""]
 
 
 def test_as_json_it_is_a_line_for_each_look_until_it_is_interrupted(cli):
