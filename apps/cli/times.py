@@ -32,11 +32,11 @@ def zone(name: str | None, localtime: Path = Path("/etc/localtime")) -> tzinfo:
     """
     if name is not None:
         return _named(name)
-    said = os.environ.get("TZ", "").removeprefix(":")
+    if "TZ" not in os.environ:
+        return _of_file(localtime) if localtime.exists() else UTC
+    said = os.environ["TZ"].removeprefix(":")  # UTC if it is empty, as for the C library
     if said.startswith("/"):
         return _of_file(Path(said))
-    if not said:
-        return _of_file(localtime) if localtime.exists() else UTC
     try:
         return _named(said)
     except ValueError:

@@ -160,6 +160,12 @@ def test_this_machines_zone_may_be_said_as_a_file(environment, said):
     assert times.zone(None) == BERLIN
 
 
+@pytest.mark.parametrize("said", ["", ":"])
+def test_an_empty_zone_is_utc_as_for_date(environment, said):
+    environment(said)
+    assert times.zone(None, Path("/usr/share/zoneinfo/Europe/Berlin")) is UTC
+
+
 def test_this_machines_zone_may_be_said_as_a_file_that_has_lost_its_name(environment, tmp_path):
     copy = tmp_path / "localtime"
     copy.write_bytes(Path("/usr/share/zoneinfo/America/Santiago").read_bytes())
