@@ -27,22 +27,22 @@ class Client(Operations):
 
     def all_reservations(self, **which: Any) -> Iterator[ReservationOut]:
         """Yield reservations, page after page; ``which`` is as in :meth:`list_reservations`."""
-        cursor: str | None = None
+        which = {"limit": PAGE, "cursor": None, **which}
         while True:
-            page = self.list_reservations(limit=PAGE, cursor=cursor, **which)
+            page = self.list_reservations(**which)
             yield from page["reservations"]
-            cursor = page["next"]
-            if cursor is None:
+            which["cursor"] = page["next"]
+            if page["next"] is None:
                 return
 
     def all_announcements(self, **which: Any) -> Iterator[AnnouncementOut]:
         """Yield announcements, page after page; ``which`` is as in :meth:`list_announcements`."""
-        cursor: str | None = None
+        which = {"limit": PAGE, "cursor": None, **which}
         while True:
-            page = self.list_announcements(limit=PAGE, cursor=cursor, **which)
+            page = self.list_announcements(**which)
             yield from page["announcements"]
-            cursor = page["next"]
-            if cursor is None:
+            which["cursor"] = page["next"]
+            if page["next"] is None:
                 return
 
     def all_ended(self, cursor: str | None = None) -> Iterator[EndedOut]:
@@ -56,10 +56,10 @@ class Client(Operations):
 
     def all_changes(self, **which: Any) -> Iterator[RememberedOut]:
         """Yield who has changed what, page after page; ``which`` is as in :meth:`list_changes`."""
-        cursor: str | None = which.pop("cursor", None)
+        which = {"limit": PAGE, "cursor": None, **which}
         while True:
-            page = self.list_changes(limit=PAGE, cursor=cursor, **which)
+            page = self.list_changes(**which)
             yield from page["changes"]
-            cursor = page["next"]
-            if cursor is None:
+            which["cursor"] = page["next"]
+            if page["next"] is None:
                 return

@@ -46,6 +46,14 @@ def test_all_pages_are_gone_through(controller, monkeypatch):
     assert {each["id"] for each in controller.all_announcements()} == set(names)
 
 
+def test_pages_may_be_smaller_and_begin_after_a_cursor(controller):
+    made = [controller.hold_reservation({**ASKED, "rate_bps": 1_000_000})["id"] for _ in range(5)]
+    first = controller.list_reservations(limit=1)["next"]
+    assert [each["id"] for each in controller.all_reservations(limit=2, cursor=first)] == made[1:]
+    assert list(controller.all_announcements(limit=2, cursor=None)) == []
+    assert [each["id"] for each in controller.all_changes(limit=2)] == made
+
+
 def test_a_refusal_has_its_offers_and_a_problem_its_kind(controller):
     with pytest.raises(ApiRefusal) as refused:
         controller.hold_reservation({**ASKED, "rate_bps": 10**12})
