@@ -47,7 +47,7 @@ def export(
     except BrokenPipeError:  # whoever reads has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        base.stop(f"{file}: {error.strerror}", base.EXIT_FAILED)
+        base.stop(f"{file or 'standard output'}: {error.strerror}", base.EXIT_FAILED)
 
 
 def _write(out: BinaryIO, since: str | None, url: str) -> None:

@@ -1,8 +1,11 @@
 """``headway export``, against an API of a site without switches."""
 
 import json
+import subprocess
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +99,14 @@ def test_a_file_that_is_none_of_ours_stays_as_it_is(cli, tmp_path):
     assert file.read_text() == "without an end of line"
     assert "No such file" in cli.run("export", str(tmp_path / "no" / "folder"), exit_code=1)[1]
     assert "cursor" in cli.run("export", "--since", "nonsense", exit_code=2)[1]
+
+
+def test_a_full_disk_behind_standard_output_is_told_as_that(cli):
+    ended(cli.site, 1)
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        command = [Path(sys.executable).parent / "headway", "export", "--url", cli.url]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, "headway: standard output: No space left on device\n")
 
 
 def test_no_controller_is_an_error_and_leaves_the_file(cli, tmp_path):
