@@ -138,12 +138,11 @@ def why_not_taken(
     """
     body = to_json(said, fallback=str)
     try:
-        answer = client.post(
-            settings.url, content=body, headers=signed(message_id, at_s, body, secret_of(settings.secret))
-        )
+        headers = signed(message_id, at_s, body, secret_of(settings.secret))
+        with client.stream("POST", settings.url, content=body, headers=headers) as answer:  # its body may have no end
+            return "" if answer.is_success else f"it answered {answer.status_code}"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return f"{type(error).__name__}: {error}"
-    return "" if answer.is_success else f"it answered {answer.status_code}"
 
 
 def host_of(url: str) -> str:

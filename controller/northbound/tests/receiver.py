@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,6 +15,7 @@ class Receiver:
     answers: list[int] = field(default_factory=list)  # one by one; 200 when there are none left
     hears: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     hangs: threading.Event = field(default_factory=threading.Event)
+    is_endless: bool = False  # its answers go on until it ends
 
 
 @contextmanager
@@ -33,6 +34,9 @@ def receiving(*answers: int) -> Iterator[Receiver]:
             self.send_response(status)
             self.send_header("location", "http://192.0.2.1/")
             self.end_headers()
+            with suppress(ConnectionError):
+                while one.is_endless and not one.hangs.wait(0.02):
+                    self.wfile.write(b": still here\n\n")
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

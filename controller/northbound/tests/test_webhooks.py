@@ -161,6 +161,14 @@ def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, event
         eventually(lambda: hook.failing_s() > 0.1, within_s=10, what="it is known how long nothing was taken")
 
 
+def test_an_answer_without_an_end_is_an_answer(receiver, events, tmp_path):
+    receiver.is_endless = True  # as a stream of events that somebody has taken for a webhook
+    with told(events, receiver.url, tmp_path) as hook:
+        for place in ("ls1", "ch1"):
+            events.publish("drift.alarm", place=place)
+        eventually(lambda: hook.outcomes == {Delivery.TAKEN: 2}, within_s=10, what="both are taken")
+
+
 def test_what_becomes_of_messages_is_seen_by_server(receiver, events, tmp_path):
     with told(events, receiver.url, tmp_path) as hook, told(events, receiver.url + "2", tmp_path) as same_server:
         events.publish("drift.alarm", place="ls1")
