@@ -111,6 +111,8 @@ class Reports:
             if before is not None:
                 up = self._taken_over(up, hello, before)
             state.put_host(name, up)
+            if host.connected:  # it calls again before it was seen to go
+                say_intakes(state, host, up)
             plan = state.installed.meters
             state.hosts_changed()
             if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do
@@ -180,7 +182,9 @@ class Reports:
             known = state.reported.hosts[host]
             leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
             down = known._replace(connected=False, away_us=state.elapsed_us(), leases=leases, since_us=state.now_us())
+            down = down._replace(intakes={})  # its stores hold until the lease is over
             state.put_host(host, down)
+            say_intakes(state, known, down._replace(stores={}))
             state.hosts_changed()
 
     def hosts_applied(self, said: Iterable[tuple[str, Applied]]) -> None:

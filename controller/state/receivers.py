@@ -203,8 +203,10 @@ def slow_now(told_by: HostState) -> Iterator[Intake]:
     """Yield, of what a host tells, the receivers that keep somebody waiting now.
 
     Of flows, those that are held; of stores those that something waits for, unless their operator has said the rate:
-    who knows it need not be told.
+    who knows it need not be told. Of a host whose stream has ended nobody knows it.
     """
+    if not told_by.connected:
+        return
     yield from (one for one in told_by.intakes.values() if one.drain_bps is not None)
     for store in told_by.stores.values():
         if store.intake.drain_bps is not None and store.told.is_waiting and not store.intake.is_fixed:

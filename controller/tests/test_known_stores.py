@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller.state.receivers import slow_now
 from controller.tests.fakes import LEASE_MS, image, ready_site, sending_image
 from mininet_tests.testing.networks import two_lanes
 from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
@@ -117,6 +118,8 @@ def test_what_a_store_takes_lapses_with_the_lease_of_its_host(site):
     before = image_mbit(site)
     tells(site, store(100), seconds=2)
     site.reports.host_down("arch")
+    assert said(site, "receiver.over") == [{"host": "arch", "flow": "", "store": "data"}]
+    assert list(slow_now(site.value.reported.hosts["arch"])) == []
     site.use_cases.tick()
     assert image_mbit(site) <= 106.25
     site.clock.now_us += LEASE_MS * 1000

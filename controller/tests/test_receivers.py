@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.state.lateness import late_promises
+from controller.state.receivers import slow_now
 from controller.tests.fakes import ready_site, sending_image
 from topology.protocol import Hello
 from topology.telemetry import EntryTelemetry, Telemetry
@@ -105,6 +106,17 @@ def test_what_was_learnt_lapses_with_the_stream_of_who_told_it(site, sender):
     site.reports.host_up(Hello("base20", "0", "6.12", epoch=sender.site.value.reported.hosts["base20"].sent_epoch))
     site.converge()
     assert sender.granted_bps > 3 * held_bps
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["its stream ends", "it calls again before that is seen"])
+def test_what_was_said_to_be_slow_is_said_to_be_over_when_nobody_says_it_any_more(site, sender, is_lost):
+    sender.tells(100, 700, seconds=3)
+    assert len(said(site, "receiver.slow")) == 1
+    if is_lost:
+        site.reports.host_down("base20")
+        assert list(slow_now(site.value.reported.hosts["base20"])) == []
+    site.reports.host_up(Hello("base20", "0", "6.12", epoch=site.value.reported.hosts["base20"].sent_epoch))
+    assert said(site, "receiver.over") == [{"host": "arch", "flow": "image/base20", "store": ""}]
 
 
 def test_a_promise_that_its_receiver_keeps_from_its_rate_is_late_by_its_receiver(site, sender):
