@@ -303,7 +303,8 @@ class Reports:
         for seen in told.entries:
             flows = together.get(FlowId(seen.name), ())
             if flows:
-                is_done |= ended.counted_together(flows, seen, moved_bytes(earlier.get(seen.name), seen), now_us)
+                grown_bytes = moved_bytes(earlier.get(seen.name), seen) if before.telemetry is not None else None
+                is_done |= ended.counted_together(flows, seen, grown_bytes, now_us)
             else:
                 is_done |= ended.counted(seen, now_us, is_last=False)
         if is_done:

@@ -90,9 +90,10 @@ class Delivered:
 
     def is_of_another_count(self, other: "Delivered") -> bool:
         """Return whether the count that goes on is not that of another moment: what was before it must be kept."""
-        return (self.counted_since_ns, self.before_bytes, self.is_least) != (
+        return (self.counted_since_ns, self.before_bytes, self.start_bytes, self.is_least) != (
             other.counted_since_ns,
             other.before_bytes,
+            other.start_bytes,
             other.is_least,
         )
 

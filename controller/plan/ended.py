@@ -114,13 +114,21 @@ class Ended:
             return False
         return self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
 
-    def counted_together(self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int, now_us: int) -> bool:
+    def counted_together(
+        self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int | None, now_us: int
+    ) -> bool:
         """Take in a count of an entry that carries several flows: what was promised first is taken to have come first.
 
         The host does not tell them apart, so what each of them has delivered is not exact. Return whether one of them
         has now delivered all that was announced of it.
+
+        Args:
+            flows: they.
+            seen: the count.
+            grown_bytes: by how much it is more than before; None if nothing was told since the controller's start.
+            now_us: Unix time.
         """
-        left_bytes, is_done = grown_bytes, False
+        left_bytes, is_done = self._grown_bytes(seen) if grown_bytes is None else grown_bytes, False
         owners = (self._announcements.get(self._owners.get(flow, "")) for flow in flows)
         known_by_number = {known.sequence: known for known in owners if known is not None}
         for _, known in sorted(known_by_number.items()):
@@ -134,6 +142,18 @@ class Ended:
             )
             is_done |= self._goes_on(known, tuple(counted))
         return is_done
+
+    def _grown_bytes(self, seen: EntryTelemetry) -> int:
+        """Return by how much an entry's count is more than what is saved of it; 0 if nothing is, as of a reservation's.
+
+        What it stood at is saved with the announcement that it is named by.
+        """
+        known = self._announcements.get(self._owners.get(FlowId(seen.name), ""))
+        saved = next((one for one in known.delivered if one.flow == seen.name), None) if known is not None else None
+        if saved is None:
+            return 0
+        is_same = saved.counted_since_ns == seen.counted_since_ns
+        return max(0, seen.delivered_bytes - saved.counter_bytes) if is_same else seen.delivered_bytes
 
     def _goes_on(self, known: Announcement, delivered: tuple[Delivered, ...]) -> bool:
         """Take in what an announcement in the plan has delivered; return whether one of its flows now has it all.

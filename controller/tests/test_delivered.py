@@ -368,19 +368,3 @@ def test_a_fallback_is_an_event_and_an_alarm_until_it_is_over(site):
     assert said == [False, True, True, False]
     begun, over = [e for e in site.state.events.since(0).events if "fallback" in e.name]
     assert (begun.name, begun.fields["why"], over.name) == ("host.fallback", "loss", "host.fallback_over")
-
-
-# Several promises that a host cannot tell apart.
-
-
-def test_of_an_entry_that_carries_several_what_was_promised_first_came_first_and_is_not_exact(site):
-    site.announce(replace(image(), senders=("base20",), size_bytes=1_000))
-    site.announce(replace(image(), announcement_id="next", senders=("base20",), size_bytes=1_000))
-    site.converge()
-    (together,) = (e.flow for e in site.value.reported.hosts["base20"].sent if len(e.flow.names) == 2)
-    assert set(together.names) == {"image/base20", "next/base20"}
-    tell(site, "base20", entry(together.name, 600))
-    tell(site, "base20", entry(together.name, 1_400))
-    counts = {name: read(site).one(name).delivered[0] for name in ("image", "next")}
-    assert {name: one.payload_bytes for name, one in counts.items()} == {"image": 1_000, "next": 400}
-    assert all(one.is_least for one in counts.values())
