@@ -142,8 +142,9 @@ class Announcement:
 
     @property
     def lapses_us(self) -> int:
-        """When it is forgotten if nobody releases it, Unix time."""
-        return self.announced_us + LAPSE_FACTOR * (self.promised_us - self.announced_us) + LAPSE_GRACE_US
+        """When it is forgotten if nobody releases it, Unix time: not before its disk has written all of it."""
+        after_us = self.announced_us + LAPSE_FACTOR * (self.promised_us - self.announced_us) + LAPSE_GRACE_US
+        return max(after_us, self.stored_us or 0)
 
     def bookings(self) -> tuple[tuple[str, Booking], ...]:
         """Return what it books, by name."""

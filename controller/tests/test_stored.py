@@ -65,6 +65,19 @@ def test_a_disk_is_not_promised_twice(site):
         assert all(calendar.free_bps(place, at_us) >= 0 for at_us in moments)
 
 
+def test_a_disk_that_still_writes_what_is_across_is_promised_to_nobody_else_meanwhile():
+    site = ready_site()
+    tells(site, store(3, waits=False, rate_bps=100 * MB, room_bytes=5_000 * MB))
+    first = announced(site, size_bytes=4_000 * MB)
+    across_s, stored_s = in_s(first)
+    assert stored_s > 3 * across_s + 60, "it lies in the page cache"
+    site.clock.now_us = first.stored_us - 60 * S
+    site.use_cases.tick()
+    tells(site, store(100, rate_bps=100 * MB, room_bytes=4_200 * MB))
+    second = announced(site, "two", senders=("base21",), size_bytes=4_000 * MB)
+    assert second.drains[0].start_us >= first.stored_us
+
+
 def test_a_deadline_may_be_for_either(site):
     across_s, stored_s = in_s(announced(site, "one"))
     site.use_cases.forget("one").saved.result()
