@@ -1,5 +1,7 @@
 """Says of each promise, once, that it will be late, is not carried or cannot be kept; and when it is well again."""
 
+from collections.abc import Mapping
+
 from controller.plan.announcements import Announcement
 from controller.plan.keeping import CANNOT_BE_KEPT, keepable, unkeepable
 from controller.plan.plan import Plan
@@ -19,6 +21,7 @@ class PromiseWatch:
         self._late: frozenset[str] = frozenset()
         self._overdue: frozenset[str] = frozenset()
         self._not_carried: frozenset[str] = frozenset()
+        self._numbers: Mapping[str, int] = {}  # by name, of the announcements that were there at the last look
         self._unkeepable: frozenset[str] = frozenset()
         self._looked_at: object = None  # how often the ledger had been read, and what was planned, at the last look
         self._seen: Plan | None = None
@@ -41,6 +44,7 @@ class PromiseWatch:
         if state.must_replan():
             return  # the plan has yet to follow, and then it is looked at again
         known = state.wished.ledger.announcements
+        self._forget_others_of_a_name(known)
         self._look_at_overdue()
         late = late_promises(state.site, state.value, now)
         if late:
@@ -67,6 +71,13 @@ class PromiseWatch:
         for name in sorted(over):
             state.events.publish("announcement.carried", announcement=name)
         self._not_carried = frozenset((self._not_carried & found.keys()) - over | anew)
+
+    def _forget_others_of_a_name(self, known: Mapping[str, Announcement]) -> None:
+        """Forget what was told of an announcement in whose place, since the last look, another of its name has come."""
+        gone = frozenset(name for name, n in self._numbers.items() if name in known and known[name].sequence != n)
+        self._late, self._overdue = self._late - gone, self._overdue - gone
+        self._not_carried -= gone
+        self._numbers = {name: one.sequence for name, one in known.items()}
 
     def _look_at_overdue(self) -> None:
         """Tell of what is late already, although the plan has its rate, and when all of it has arrived.

@@ -356,6 +356,21 @@ def test_a_sender_that_dies_before_its_last_byte_has_arrived_makes_its_promise_l
     assert event["why"] == "base20: its agent is not connected"
 
 
+@pytest.mark.parametrize("event", ["announcement.late", "announcement.not_carried"])
+def test_another_of_its_name_that_comes_between_two_looks_is_told_of_too(under_way, event):
+    if event == "announcement.late":
+        absent(under_way, "base20")
+    else:
+        under_way.switch_reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=False))
+        under_way.keeper.step()
+    under_way.use_cases.forget("image").saved.result(5)
+    under_way.announce(image())
+    under_way.keeper.step()
+    under_way.clock.now_us += 1_000_000  # its time to send has come
+    under_way.keeper.step()
+    assert [one["announcement"] for one in told(under_way, event)] == ["image", "image"]
+
+
 def test_a_promise_is_looked_at_again_as_soon_as_there_is_another_plan():
     site = site_of(chile_illinois())
     watch = PromiseWatch(site.state)
