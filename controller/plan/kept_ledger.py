@@ -64,7 +64,8 @@ class KeptLedger(Ledger):
         """Take in what was saved; the calendar is then as it was.
 
         A promise over a circuit that is gone has ended then. One over a circuit that is there in another form, since
-        another has come beside it or has gone, goes on by that. Both are changes to be saved.
+        another has come beside it or has gone, goes on by that, and one of a site that has another name by this name.
+        All are changes to be saved.
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
             self._restore_one(known, now_us)
@@ -74,11 +75,13 @@ class KeptLedger(Ledger):
 
     def _restore_one(self, known: Reservation, now_us: int) -> None:
         self._sequence = max(self._sequence, known.sequence)
-        if known.state in ENDED or self._has(*known.paths):
+        is_there = known.state in ENDED or self._has(*known.paths)
+        here = known if known.state in ENDED else self._at_present_sites(known)
+        if is_there and here is known:
             self._place(known)
             return
-        ways = present_paths(self.network, known.paths)
-        moved = (replace(known, path=way[0], backup=way[1] if known.backup else ()) for way in ways)
+        ways = (known.paths,) if is_there else present_paths(self.network, known.paths)
+        moved = (replace(here, path=way[0], backup=way[1] if known.backup else ()) for way in ways)
         failed = replace(known, state=ReservationState.FAILED, reason=GONE)
         now = min(moved, key=self._is_hindered, default=failed)
         written = replace(now, version=known.version + 1, changed_us=now_us)
@@ -86,6 +89,13 @@ class KeptLedger(Ledger):
         self._unsaved.put(known.reservation_id, known, written)
         if not ways:
             self.gone.add(known.sequence)
+
+    def _at_present_sites(self, known: Reservation) -> Reservation:
+        """Return a reservation between sites by what these are called now: its path says by its switches which."""
+        sites = self.network.edge_sites
+        a_end, z_end = sites.get(known.path[0], known.a_end), sites.get(known.path[-1], known.z_end)
+        is_same = (a_end, z_end) == (known.a_end, known.z_end)
+        return known if is_same else replace(known, a_end=a_end, z_end=z_end)
 
     def _is_hindered(self, known: Reservation) -> tuple[bool, bool]:
         """Return whether a reservation would not be as it was asked for, and whether it is in the way of others."""

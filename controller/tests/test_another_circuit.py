@@ -4,13 +4,19 @@ import pytest
 
 from controller.database import ChangeQuery
 from controller.plan.lifecycle import ReservationState
+from controller.plan.maintenance import Maintenance, broken_by
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import asked, created
 from controller.tests.fakes import LS1, START_US, FakeSite, image, ready_site
 from mininet_tests.testing.networks import FILES, loaded
+from topology.network_file import network_of
+from topology.network_text import section_of
+from topology.problems import Problems
 
 S = 1_000_000
 NORTH, BOTH = loaded(FILES["chile-illinois-north"]), loaded(FILES["chile-illinois-2"])
+BETWEEN = section_of(BOTH)
+RENAMED = network_of({**BETWEEN, "sites": {f"new-{name}": site for name, site in BETWEEN["sites"].items()}}, Problems())
 HOST = {"a_end": "base20", "z_end": "arch", "rate_bps": 100_000_000}
 
 
@@ -95,4 +101,21 @@ def test_what_fails_with_a_circuit_that_is_taken_away_is_told_once_when_that_is_
     }
     again = started_again(after, url, NORTH)
     assert told(again) == told(again, "announcement.lapsed") == told(again, "promises.gone") == []
+    again.database.close()
+
+
+def test_what_is_promised_between_sites_goes_on_by_the_names_that_they_have_now(tmp_path):
+    url = f"sqlite:///{tmp_path}/headway.db"
+    before = promised(url, BOTH)
+    was = before.reservation("tomorrow")
+    after = started_again(before, url, RENAMED)
+    now = after.reservation("tomorrow")
+    assert (now.a_end, now.z_end) == (f"new-{was.a_end}", f"new-{was.z_end}")
+    assert (now.path, now.state, now.version) == (was.path, was.state, was.version + 1)
+    assert after.reservation("running") == before.reservation("running"), "it is between hosts"
+    with after.state.changed:
+        broken = broken_by(after.state.wished.ledger, Maintenance("m", "north", was.start_us, was.end_us), START_US)
+    assert [(one.reservation_id, " by ls1 - south - ch1" in one.instead) for one in broken] == [("tomorrow", True)]
+    again = started_again(after, url, RENAMED)
+    assert again.reservation("tomorrow") == now, "it is saved as it is now"
     again.database.close()
