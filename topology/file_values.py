@@ -131,6 +131,9 @@ def _check_sendable(whole: tuple[Address | Prefix, ...]) -> None:
 
 
 def _check_reachable(prefix: Prefix, text: str) -> None:
+    if "%" in text:  # RFC 4007 section 11: a zone, which no packet has
+        plain = re.sub("%[^/]*", "", text)
+        raise ValueError(f"{text[:80]} names an interface of the machine where it was looked up: write {plain[:80]}")
     is_mapped = isinstance(prefix.network_address, IPv6Address) and prefix.network_address.ipv4_mapped
     if prefix.is_multicast or prefix.is_unspecified or prefix.is_loopback or is_mapped:
         raise ValueError(f"{text} is not an address that others can send to")

@@ -82,6 +82,8 @@ from topology.yaml_text import read
         ),
         (with_addresses("fe80::1"), "base20.addresses: fe80::1 is a link-local address: add one that data can be"),
         (with_addresses("10.1.0.1", "fe80::/64"), "base20.addresses: fe80::/64 is for link-local addresses: write"),
+        (with_addresses("10.1.0.1", "fe80::1%eth0"), "base20.addresses: fe80::1%eth0 names an interface of"),
+        (with_addresses("2001:db8::%eth0/64"), "base20.addresses: 2001:db8::%eth0/64 names an interface of"),
         (with_addresses("10.1.0.1", "10.1.0.0/24"), "base20.addresses: 10.1.0.1 is there twice"),
         (
             with_addresses("10.20.20.20", "10.20.20.64/26"),
