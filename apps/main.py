@@ -79,8 +79,10 @@ def _checked(config: Path, settings: "ControllerSettings") -> int:
         found = (*found, f"{so_many} with this network:", *promises.lost)
     elif promises.promises:
         print(f"{config}: this network keeps all promises, {promises.promises}")
+    found = (*found, *promises.left)
     if found:
-        return _failed("\n".join(f"{config}: {each}" for each in found), EXIT_LOST if promises.lost else EXIT_FAILED)
+        code = EXIT_LOST if promises.lost or promises.left else EXIT_FAILED
+        return _failed("\n".join(f"{config}: {each}" for each in found), code)
     return EXIT_OK
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from controller.database import SavedRows
+from controller.database import PurchaseRow, SavedRows
 from controller.database.announcements import announcement_of
 from controller.plan.announcements import Announcement
 from controller.plan.keeping import CANNOT_BE_KEPT, unkeepable
@@ -11,6 +11,7 @@ from controller.plan.kept_ledger import KeptLedger
 from controller.plan.lifecycle import ENDED
 from controller.plan.maintenance import impose
 from controller.plan.paths import Path
+from controller.plan.purchases import PurchaseState
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from topology.units import shown_time
@@ -25,10 +26,12 @@ class RestartView:
     Attributes:
         promises: how many have not ended.
         lost: of each that is not kept, what it is and why, for people.
+        left: of what is bought and nobody would give back, what it is, for people.
     """
 
     promises: int
     lost: tuple[str, ...]
+    left: tuple[str, ...] = ()
 
 
 def restored(
@@ -72,7 +75,19 @@ def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
         for one in unkeepable(ledger, now_us)
         if one.reservation_id not in known_before
     )
-    return RestartView(len(live) + len(announcements), tuple(lost))
+    left = (
+        f"{one.name} is bought of the provider of {one.circuit} until {shown_time(one.end_us)}, and would be given "
+        "back by nobody, for no circuit of that name is bought now: release what needs it first, or give it back there"
+        for one in left_bought(site, rows.purchases, now_us)
+    )
+    return RestartView(len(live) + len(announcements), tuple(lost), tuple(left))
+
+
+def left_bought(site: Site, purchases: Iterable[PurchaseRow], now_us: int) -> Iterator[PurchaseRow]:
+    """Yield what is bought still, but of the provider of a circuit that is not bought any more."""
+    for one in purchases:
+        if one.circuit not in site.lead_us and one.state != PurchaseState.ENDED and one.end_us > now_us:
+            yield one
 
 
 def _gone(

@@ -40,11 +40,12 @@ from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
-from controller.restored import restored
+from controller.restored import left_bought, restored
 from controller.state.guard import GuardedState
 from controller.state.wished import Wished
 from controller.told import tells_of_gone
 from topology.uncollected import uncollected
+from topology.units import shown_time
 
 log = structlog.get_logger()
 
@@ -308,6 +309,8 @@ class Saves:
         announcements = tuple(announcement_of(body) for body in rows.announcements.values())
         past, ended = self._ended_unheard(rows, announcements)
         ledger = restored(state.site, rows, announcements, state.now_us(), past)
+        for one in left_bought(state.site, rows.purchases, state.now_us()):
+            log.error("provider.left", circuit=one.circuit, purchase=one.name, until=shown_time(one.end_us))
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             ledger.ended.follow(ended, {}, state.now_us())

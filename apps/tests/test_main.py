@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from apps import start_check
 from apps.cli.main import PANELS, app
-from controller.database import Database
+from controller.database import Changes, Database, PurchaseRow
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import asked, created
 from controller.tests.fakes import image, ready_site
@@ -149,10 +149,13 @@ def test_a_check_says_which_promises_a_restart_with_another_network_would_end(co
         assert said == []
         code, said, wrong = checked(config, "chile-illinois-2")
         assert (code, len(wrong), said) == (1, 1, [f"{config}: this network keeps all promises, 3"])
+        bought = PurchaseRow("south", "hw-1", start_us, start_us + 10**11, 3 * 10**8, "up")
+        site.database.save(Changes(purchases=(bought,))).result()
     finally:
         site.database.close()
     code, said, wrong = checked(config, "chile-illinois-2")
-    assert (code, said[-1], wrong) == (0, f"{config}: this network keeps all promises, 3", [])
+    assert (code, said[-1], len(wrong)) == (3, f"{config}: this network keeps all promises, 3", 1)
+    assert wrong[0].startswith(f"headway: {config}: hw-1 is bought of the provider of south until 20"), wrong
 
 
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])

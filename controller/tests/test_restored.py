@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from controller.database import Changes, Database, PurchaseRow
 from controller.database.live import all_rows
 from controller.database.snapshot import snapshot
 from controller.plan.purchases import Period
@@ -80,3 +82,21 @@ def test_a_reservation_that_has_no_room_is_foreseen_until_a_controller_has_said_
     said.database.close()
     assert said.reservation("south").reason.startswith("cannot be kept: ls1->south has ")
     assert foreseen(url, BOTH, **half).lost == ()
+
+
+def test_what_is_bought_of_a_circuit_that_is_not_bought_any_more_is_said_before_and_at_the_start(url):
+    kept = PurchaseRow("south", "hw-1", START_US, HOUR_US, 300 * S, "up")
+    database = Database(url)
+    database.open()
+    over = replace(kept, name="hw-0", start_us=START_US - 2, end_us=START_US - 1)
+    database.save(Changes(purchases=(kept, over, replace(kept, name="hw-2", state="ended")))).result()
+    database.close()
+    (left,) = foreseen(url, BOTH).left
+    assert left.startswith(
+        "hw-1 is bought of the provider of south until 2026-01-01T01:00:00Z, and would be given back by"
+    )
+    assert foreseen(url, BOTH, lead_us={"south": 30 * S}).left == ()
+    with capture_logs() as said:
+        FakeSite(database=url, network=BOTH).database.close()
+    (event,) = (one for one in said if one["event"] == "provider.left")
+    assert (event["circuit"], event["purchase"], event["until"]) == ("south", "hw-1", "2026-01-01T01:00:00Z")
