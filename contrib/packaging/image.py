@@ -33,6 +33,21 @@ def run(*command: str | Path) -> None:
         raise SystemExit(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
 
 
+def of_one_version(packages: Path) -> list[Path]:
+    """Return the two packages of an image in a folder, the command's first.
+
+    Raises:
+        SystemExit: they are not there, or are of several versions, of which nobody has said one.
+    """
+    found = [sorted(packages.glob(f"{name}_*.deb")) for name in ("headway", "headway-controller")]
+    debs = [deb for each in found for deb in each]
+    if not all(found):
+        sys.exit(f"image.py: no packages in {packages}: make packages")
+    if len(debs) > len(found) or len({deb.name.split("_")[1] for deb in debs}) > 1:
+        sys.exit(f"image.py: several versions in {packages}: {', '.join(deb.name for deb in debs)}: leave one")
+    return debs
+
+
 def filled(root: Path, debs: list[Path]) -> None:
     """Make the image's files in a folder: Debian's, ours, our user and its folder; units of systemd are left out."""
     left_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNUSED]
@@ -83,15 +98,12 @@ def main() -> None:
     missing = [name for name in ("mmdebstrap", "umoci", "dpkg-deb") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         sys.exit(f"image.py: needs root and {', '.join(missing) or 'nothing else'}: apt install mmdebstrap umoci")
-    debs = [next(asked.packages.glob(f"{name}_*.deb"), None) for name in ("headway", "headway-controller")]
-    there = [deb for deb in debs if deb is not None]
-    if len(there) < len(debs):
-        sys.exit(f"image.py: no packages in {asked.packages}: make packages")
-    version = there[1].name.split("_")[1]
+    debs = of_one_version(asked.packages)
+    version = debs[1].name.split("_")[1]
     out: Path = (asked.out or asked.packages / f"headway-controller_{version}.oci.tar").resolve()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name) / "root"
-        filled(root, there)
+        filled(root, debs)
         packed(root, version.replace("~", "-"), out)
     print(out)
 
