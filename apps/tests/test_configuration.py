@@ -143,6 +143,7 @@ def test_a_switch_s_database_is_at_a_path_or_an_address(remote):
             "circuits.chile-illinois: one that is bought has no schedule",
         ),
         ({"store": "mysql://x"}, "store: the database's URL cannot be used"),
+        ({"store": {"retention": "999999999 d"}}, 'store.retention: "999999999 d" is not between "1 d" and "36500 d"'),
         ({"policy": {"urgent": {"guarantee": "60%", "cap": "50%"}}}, "policy: urgent: need 0 < guarantee <= cap"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

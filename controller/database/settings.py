@@ -16,19 +16,20 @@ from topology.problems import Problems
 DEFAULT_URL = "sqlite:////var/lib/headway/headway.db"
 DAY_US = 86_400_000_000
 RETENTION_US = 90 * DAY_US
+MOST_RETENTION_US = 36_500 * DAY_US  # beyond some 290,000 years a time is no number of a database
 
 
 def _retention_us(value: Any) -> int | None:
     """Return how long something is kept; None for ever.
 
     Raises:
-        ValueError: not a duration, or too short for who asks again by an Idempotency-Key.
+        ValueError: not a duration, too short for who asks again by an Idempotency-Key, or longer than a century.
     """
     if value == "never":
         return None
     retention_us = units.duration_us(str(value))
-    if retention_us < DAY_US:
-        raise ValueError(f'"{value}" is less than "1 d"; to keep all say "never"')
+    if not DAY_US <= retention_us <= MOST_RETENTION_US:
+        raise ValueError(f'"{value}" is not between "1 d" and "36500 d"; to keep all say "never"')
     return retention_us
 
 
