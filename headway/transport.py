@@ -41,6 +41,7 @@ REACHED_S = 2.0  # for each of several addresses: a machine that is silent is no
 PATIENCE_S = 0.25  # with one of several, before another one is asked too; REACHED_S with what only reads: one that
 # stands by answers that, and may be behind
 STANDS_BY, UNAVAILABLE = 307, 503
+BEHIND = {502, UNAVAILABLE, 504}  # of a reverse proxy whose controller is away, as while that starts again
 _NEED = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 TRY_AGAIN = {429, UNAVAILABLE}
 ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controller of a pair may do it
@@ -299,6 +300,8 @@ def _read(answer: HTTPResponse, address: RestAddress, also: tuple[int, ...] = ()
         kind = ApiRefusal if refused else ApiProblem
         problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer), _is_old(answer))
     except (ValueError, KeyError, TypeError):
+        if answer.status in BEHIND:
+            raise NoAnswer(f"{address.url} answers {answer.status}: nobody answers behind it") from None
         said = f"{address.url} answers {answer.status}, but not as a controller does; is it one?"
         raise NotAController(said) from None
     raise problem

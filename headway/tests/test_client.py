@@ -140,6 +140,21 @@ def test_who_is_no_controller_is_told_from_one(body):
         Client(server.url).list_hosts()
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_reverse_proxy_whose_controller_is_away_is_asked_again(slept, status):
+    away = (status, {"Content-Type": "text/html"}, b"<html>Bad Gateway</html>")
+    with scripted(away, away, (200, {}, [])) as server:
+        assert Client(server.url).list_hosts() == []
+        assert slept == [0.5, 1.0]
+    with scripted(away) as server, pytest.raises(NoAnswer, match=f"answers {status}: nobody answers behind it"):
+        Client(server.url).change_reservation("r", {"rate": "1 Mbit/s"}, if_match='"1"')
+    event = b'id: 7\nevent: reservation.held\ndata: {"at": "now"}\n\n'
+    stream = (200, {"Content-Type": "text/event-stream"}, event)
+    with scripted(stream, away, stream) as server:
+        events = Client(server.url).follow_events()
+        assert [next(events).event_id, next(events).event_id] == ["7", "7"]
+
+
 @pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://a:b", "http://a b", "http://me:pw@x"])
 def test_what_is_no_address_is_said_before_anything_is_sent(url):
     with pytest.raises(NotAUrl):
