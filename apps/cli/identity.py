@@ -25,6 +25,9 @@ class NoTokenPrinted(Exception):
     """The command that is to print our token has printed none."""
 
 
+NOTHING_TO_SHOW = (NotOursAlone, NoLogin, NoTokenPrinted)
+
+
 def tokens_path() -> Path:
     """Return where our tokens are: lines of URL and token."""
     said = os.environ.get(FILE_ENV)

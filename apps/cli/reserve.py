@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, offers, options, refusals, shown, tables
-from headway.errors import ApiProblem, ApiRefusal, NoAnswer
+from apps.cli import base, identity, offers, options, refusals, shown, tables
+from headway.errors import ApiError, ApiRefusal
 from topology import units
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "Re
             known = controller.commit_reservation(known["id"])
     with base.waiting("waiting for switches and hosts"), base.client_of(url) as controller:
         until_s = time.monotonic() + SETTLES_S
-        with contextlib.suppress(NoAnswer, ApiProblem):  # it is promised, and that is to be said
+        with contextlib.suppress(ApiError, *identity.NOTHING_TO_SHOW):  # it is promised, and that is to be said
             while known["state"] == "provisioning" and time.monotonic() < until_s:
                 time.sleep(0.25)
                 known = controller.get_reservation(known["id"])

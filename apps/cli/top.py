@@ -92,7 +92,7 @@ def _followed(controller: "Client", first: "TopLook", interval_s: float) -> None
                 return
             try:
                 seen, silent = look(controller), ""
-            except (ApiError, identity.NoLogin, identity.NoTokenPrinted, identity.NotOursAlone) as why:
+            except (ApiError, *identity.NOTHING_TO_SHOW) as why:
                 silent = str(why)
 
 

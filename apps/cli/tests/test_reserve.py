@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from apps.cli import reserve
+from apps.cli.identity import NoTokenPrinted
 from apps.cli.tests.asked import NIGHT, offered
 from controller.database import DatabaseFailed
-from headway import Client, NoAnswer
+from headway import Client, NoAnswer, NotAController
+
+RESET = NoAnswer("connection reset")
 
 
 @pytest.fixture(autouse=True)
@@ -135,14 +138,14 @@ def test_no_controller_is_one_line_with_the_key(cli):
     assert "--key k1" in wrong
 
 
-def losing(monkeypatch, *lost):
+def losing(monkeypatch, *lost, why=RESET):
     """Let no answer to a request with such a method and end of its path come, though it is done."""
     sent = Client._once
 
     def lossy(controller, asked, address):
         answer = sent(controller, asked, address)
         if any(asked.method == method and asked.path.endswith(end) for method, end in lost):
-            raise NoAnswer("connection reset")
+            raise why
         return answer
 
     monkeypatch.setattr(Client, "_once", lossy)
@@ -157,10 +160,11 @@ def test_if_no_answer_to_the_commit_comes_asking_again_with_the_key_that_is_said
     assert [one["id"] for one in cli.json("reservations")] == [again["id"]]
 
 
-def test_what_is_promised_is_said_though_nobody_answers_while_it_is_waited_for(cli, monkeypatch):
+@pytest.mark.parametrize("why", [RESET, NotAController("of a proxy"), NoTokenPrinted("not now")])
+def test_what_is_promised_is_said_though_nobody_answers_while_it_is_waited_for(cli, monkeypatch, why):
     monkeypatch.setattr(reserve, "SETTLES_S", 60.0)
     (name,) = (cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--key", "now", "--hold-only")["id"],)
-    losing(monkeypatch, ("GET", name))
+    losing(monkeypatch, ("GET", name), why=why)
     said = cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--key", "now")
     assert (said["id"], said["state"]) == (name, "provisioning")
 
