@@ -287,15 +287,17 @@ class Reports:
             say_intakes(state, known, told)
             measure_delays(state, host, telemetry)
             self._say_fallbacks(host, known.telemetry, telemetry)
-            self._count(known, telemetry, now_us)
+            self._count(host, known, telemetry, now_us)
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
-    def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
+    def _count(self, host: str, before: HostState, told: Telemetry, now_us: int) -> None:
         """Take in what a host has delivered of announcements; what that stands by with no longer is others'. Locked."""
         ended = self._state.wished.ledger.ended
-        together = {entry.flow.name: entry.flow.names for entry in before.sent if len(entry.flow.names) > 1}
+        # Who stands by, or has just begun to lead, knows of no grant what it carries: the plan is the same.
+        known = (*self._state.desired.plan.of_host(host), *before.sent)
+        together = {entry.flow.name: entry.flow.names for entry in known if len(entry.flow.names) > 1}
         earlier = {} if before.telemetry is None else {seen.name: seen for seen in before.telemetry.entries}
         is_done = False
         for seen in told.ended:

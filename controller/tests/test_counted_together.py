@@ -7,7 +7,9 @@ import pytest
 from controller.plan.ledger import Created
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.tests.test_delivered import announced, entry, read, tell
+from controller.tests.test_standing_by import TERM, hello_of, standing_by
 from controller.tests.test_use_cases import request
+from topology.telemetry import Telemetry
 
 
 @pytest.fixture
@@ -70,3 +72,26 @@ def test_after_a_restart_what_a_reservation_had_delivered_before_is_not_an_annou
     (count,) = read(again).one("image").delivered
     again.database.close()
     assert (count.payload_bytes, count.is_least) == (700, True)
+
+
+def test_who_stands_by_and_then_leads_counts_them_as_the_leader_does(site):
+    for name in ("image", "next"):
+        site.announce(replace(image(), announcement_id=name, senders=("base20",), size_bytes=1_000))
+    site.converge()
+    state, reports = standing_by(site)
+    with state.changed:
+        ledger = state.wished.ledger
+        ledger.restore([], site.value.wished.ledger.announcements.values(), site.clock.now_us)
+        state.replan()
+    for delivered in (600, 1_200, 1_300):
+        if delivered == 1_300:
+            state.lead(TERM)
+        if delivered != 1_200:
+            reports.host_up(hello_of(site, "base20"))
+        reports.host_telemetry("base20", Telemetry(1, 1_000, (entry("image/base20", delivered),)))
+    with state.changed:
+        counts = {name: known.delivered[0] for name, known in ledger.announcements.items()}
+    assert {name: (one.payload_bytes, one.is_least) for name, one in counts.items()} == {
+        "image": (1_000, True),
+        "next": (300, True),
+    }
