@@ -226,7 +226,7 @@ def _receivers(view: View) -> Iterator[Metric]:
     found = Counter(one.host for state in view.hosts.values() for one in slow_now(state))
     for host, state in view.hosts.items():
         slow.add_metric([host], found[host])
-        for name, known in state.stores.items():
+        for name, known in state.stores.items() if state.connected else ():
             if known.intake.drain_bps is not None:
                 drain.add_metric([host, name], known.intake.drain_bps)
             room.add_metric([host, name], known.told.room_bytes)

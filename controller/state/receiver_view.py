@@ -8,7 +8,7 @@ from controller.plan.held import can_be_held
 from controller.plan.intake import Intake
 from controller.plan.plan import Plan
 from controller.site import Site
-from controller.state.desired import demand_now, desired_plan
+from controller.state.desired import demand_now, desired_plan, hosts_absent
 from controller.state.receivers import is_kept_in
 from controller.state.value import SiteState
 from topology.telemetry import StoreTelemetry
@@ -55,7 +55,9 @@ class ReceiversView:
 def receivers_view(site: Site, state: SiteState, now: Instant) -> ReceiversView:
     """Return what receivers take at a moment: every store, and of flows the receivers that are slow."""
     hosts, plan = state.reported.hosts, state.desired.plan
-    stores = [(one.intake, name, "", one.told) for host in hosts.values() for name, one in sorted(host.stores.items())]
+    absent = hosts_absent(site, state.reported, now.elapsed_us)  # what their stores take is not known any more
+    there = [host for name, host in hosts.items() if name not in absent]
+    stores = [(one.intake, name, "", one.told) for host in there for name, one in sorted(host.stores.items())]
     flows = [
         (one, "", name, None)
         for host in hosts.values()

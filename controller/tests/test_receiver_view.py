@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import api_of
-from controller.tests.fakes import ready_site, sending_image
+from controller.tests.fakes import LEASE_MS, ready_site, sending_image
 from controller.tests.test_known_stores import store, tells
 
 MBIT = 10**6
@@ -55,6 +55,18 @@ def test_the_metrics_and_what_needs_somebody_say_it_too():
     (one,) = [one for one in needs["needs"] if one["kind"] == "receiver"]
     assert one["command"] == "headway receivers"
     assert "arch takes no more than 100 Mbit/s (disk)" in one["what"]
+
+
+def test_a_store_is_not_shown_any_more_when_its_host_has_been_away_for_a_lease():
+    site = ready_site()
+    sending_image(site)
+    tells(site, store(100, room_bytes=7), seconds=2)
+    site.reports.host_down("arch")
+    assert [one["store"] for one in shown(site)["receivers"]] == ["data"], "it holds until then"
+    site.clock.now_us += LEASE_MS * 1000
+    site.converge()
+    assert shown(site)["receivers"] == []
+    assert 'store="data"' not in TestClient(api_of(site)).get("/metrics").text
 
 
 @pytest.mark.parametrize("change", [{"waits": False}, {"rate_bps": 100 * MBIT}])
