@@ -122,7 +122,7 @@ class ScreenVisit:
         fields = [window.one(f"#change input[name={name}]") for name in ("rate", "start", "end", "description")]
         rate, *others = [field.get_attribute("value") for field in fields]
         now = [known[name] for name in ("rate_bps", "start", "end", "description")]
-        self.aims["its page has what it is now"] = equal([rate_bps(rate), *others], now)
+        self.aims["its page has what it is now"] = equal([rate_bps(rate or ""), *others], now)
         window.write("input[name=rate]", "50 Mbit/s")
         window.click("#change button")
         window.shows("Changed: 50 Mbit/s", "#answer")
