@@ -44,6 +44,10 @@ def _checked_address(text: str) -> str:
         return text
     if match is None or not 0 < int(match[2]) <= 65535:
         raise ValueError(f'"{text}" is not an address and port, try "192.0.2.1:50051"')
+    try:
+        match[1].encode("idna")
+    except UnicodeError as error:  # no name server can be asked for it
+        raise ValueError(f'"{match[1]}" is not the name of a host: a label of it is empty or too long') from error
     return text
 
 

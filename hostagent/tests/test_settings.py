@@ -58,6 +58,14 @@ def test_a_file_that_is_no_utf_8_is_a_problem_with_its_place(tmp_path):
     assert caught.value.problems == (f"is not UTF-8 text: invalid continuation byte at byte {len(GOOD) + 5}",)
 
 
+@pytest.mark.parametrize("name", ["é..example.org", f"{'a' * 64}.example.org"])
+def test_a_name_that_no_name_server_can_be_asked_for_is_refused(name):
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(GOOD.replace('"192.0.2.1:50051"', f'"{name}:50051"'))
+    (problem,) = caught.value.problems
+    assert problem == f'controllers[0]: "{name}" is not the name of a host: a label of it is empty or too long'
+
+
 def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(GOOD).metrics is None
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"
