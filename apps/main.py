@@ -1,5 +1,6 @@
 """The command ``headway``: what it can be told is in ``apps/cli``, but a controller starts without its packages."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from apps.configuration import ControllerSettings
 
 EXIT_OK, EXIT_FAILED, EXIT_CONFIG, EXIT_LOST = 0, 1, 2, 3
+FULL = {errno.ENOSPC, errno.EDQUOT}
 CONTROLLER_NEEDS = "a controller's machine needs the package headway-controller, or pip install 'headway[controller]'"
 
 
@@ -27,6 +29,11 @@ def main() -> None:
         if str(error.name).partition(".")[0] in {"apps", "controller", "hostagent", "topology"}:
             raise
         sys.exit(_failed(f"{error.name} is not installed; {CONTROLLER_NEEDS}", EXIT_FAILED))
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to print is lost, and no error of its own
+        sys.exit(_failed(os.strerror(error.errno), EXIT_FAILED))
 
 
 def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> int:

@@ -192,6 +192,13 @@ def test_the_version_is_said():
     assert (done.exit_code, done.stdout) == (0, f"{__version__}\n")
 
 
+def test_a_full_disk_behind_what_is_printed_is_one_line():
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        command = [Path(sys.executable).parent / "headway", "version"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, "headway: No space left on device\n")
+
+
 def test_the_commands_teach():
     for command in ("controller", "agent", "announce", "release", "plan", "hosts"):
         done = CliRunner().invoke(app, [command, "--help"], prog_name="headway")
