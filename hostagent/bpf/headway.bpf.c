@@ -324,9 +324,9 @@ int headway_open(struct bpf_iter__tcp *ctx)
 		watch(tp, conn, counters, slot);
 		return 0;
 	}
+	take(tp, conn, entry, ipv6); /* first: a dead agent's slot is left in the maps of that one */
 	if (conn->held)
 		entry_of((struct sock *)tp, conn, bpf_ktime_get_ns()); /* an idle socket leaves its old slot now */
-	take(tp, conn, entry, ipv6);
 	push(tp);
 	return 0;
 }

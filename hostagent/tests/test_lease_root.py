@@ -70,6 +70,24 @@ def test_a_new_agent_knows_what_a_killed_agents_sockets_had(hosts, agent, cleanu
     assert bulk.algorithm == "reno"
 
 
+def test_a_new_agent_counts_a_killed_agents_connection_once_in_another_order_of_the_plan(hosts, agent, cleanup):
+    first, other = allocation("10.77.9.0/24", 30), allocation("10.77.0.2/32", 60)
+    started(cleanup, Bulk(*hosts))
+    agent.obey(Allocations(1, 60_000, (first,)))
+    agent.obey(Allocations(2, 60_000, (first, other)))
+    agent.kill()
+    agent.controller.heard.clear()
+    agent.controller.send(Allocations(3, 60_000, (other, first)))
+    agent.restart()
+    eventually(lambda: agent.controller.applied(3), within_s=10, what="the new agent obeys")
+    told = eventually(
+        lambda: all(told := [agent.controller.entry(one.name) for one in (other, first)]) and told,
+        within_s=5,
+        what="telemetry",
+    )
+    assert [one.connections for one in told] == [1, 0]
+
+
 def test_a_lost_controller_ends_the_lease_and_its_return_brings_the_plan_back(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
     bulks = started(cleanup, Bulk(*hosts))
