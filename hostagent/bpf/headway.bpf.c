@@ -279,6 +279,14 @@ int headway_established(struct bpf_sock_ops *ctx)
 #define SENDING ((1 << BPF_TCP_ESTABLISHED) | (1 << BPF_TCP_FIN_WAIT1) | (1 << BPF_TCP_CLOSE_WAIT) | \
 		 (1 << BPF_TCP_CLOSING) | (1 << BPF_TCP_LAST_ACK))
 
+/* Whether the walk is for a socket: one that has sent all and only receives is not taken, but it may be held. */
+static __always_inline bool is_walked(struct tcp_sock *tp, struct conn *conn)
+{
+	__u32 state = 1 << ((struct sock *)tp)->__sk_common.skc_state;
+
+	return (state & SENDING) || (state == 1 << BPF_TCP_FIN_WAIT2 && conn && conn->held);
+}
+
 /* Watches a socket that runs its own algorithm because of catastrophic loss. */
 static __always_inline void watch(struct tcp_sock *tp, struct conn *conn, struct counters *counters, __u32 slot)
 {
@@ -304,14 +312,16 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	if (!skc)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
-	if (!tp || !((1 << ((struct sock *)tp)->__sk_common.skc_state) & SENDING))
+	if (!tp)
+		return 0;
+	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
+	if (!is_walked(tp, conn))
 		return 0;
 	ipv6 = ((struct sock *)tp)->__sk_common.skc_family == AF_INET6;
-	slot = planned_slot(tp, bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0));
+	slot = planned_slot(tp, conn);
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {
-		conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
 		if (conn && conn->held)
 			give_back(tp, conn, ipv6);
 		return 0;
