@@ -28,16 +28,14 @@ static __always_inline void mark(void *ctx, struct conn *conn, __u32 dscp, bool 
 /* Puts back the DSCP that was there, unless the application has set another since. */
 static __always_inline void unmark(void *ctx, struct conn *conn, bool ipv6)
 {
-	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = 0;
+	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = 0, before = conn->previous_tos;
 
 	if (!conn->marked)
 		return;
-	conn->marked = 0;
 	bpf_getsockopt(ctx, level, option, &tos, sizeof(tos));
-	if ((__u32)tos != conn->marked_tos)
-		return;
-	tos = conn->previous_tos;
-	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
+	if (is_our_mark(conn, tos))
+		bpf_setsockopt(ctx, level, option, &before, sizeof(before));
+	conn->marked = 0;
 }
 
 /* Bounds what the application may write ahead of what is sent, unless it has chosen that itself (tcp(7),

@@ -144,6 +144,12 @@ static __always_inline bool is_mapped(const struct sock_common *skc)
 	return skc->skc_family == AF_INET6 && !peer[0] && !peer[1] && peer[2] == bpf_htonl(0xffff);
 }
 
+/* Whether a traffic class is what we have set. Its last two bits are ECN's: TCP sets those itself, anew as it sends. */
+static __always_inline bool is_our_mark(const struct conn *conn, __u32 tos)
+{
+	return conn->marked && conn->marked_tos >> 2 == tos >> 2;
+}
+
 /* The code point that the application has set; what we have set ourselves is not its own, unless it has set another
  * since. A mapped socket sends with IPv4's, which we cannot set (mapped.h): if it has none, IPv6's says what is meant. */
 static __always_inline __u8 own_dscp_of(const struct sock_common *skc, struct conn *conn)
@@ -155,7 +161,7 @@ static __always_inline __u8 own_dscp_of(const struct sock_common *skc, struct co
 		return tos >> 2;
 	if (skc->skc_family == AF_INET6 && inet->pinet6)
 		tos = inet->pinet6->tclass;
-	if (conn && conn->marked && conn->marked_tos != tos)
+	if (conn && conn->marked && !is_our_mark(conn, tos))
 		conn->marked = 0;
 	return (conn && conn->marked ? conn->previous_tos : tos) >> 2;
 }

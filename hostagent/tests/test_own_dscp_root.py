@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 LEASE_MS = 1500
 LE_TOS = 1 << 2
+DSCP_BITS = 0xFC  # of a traffic class; the other two are ECN's
+ECT_0 = 2
 
 
 def marked(bulk: Bulk, tos: int) -> Bulk:
@@ -53,3 +55,32 @@ def test_an_ipv6_connection_is_told_by_its_traffic_class(hosts, agent, cleanup):
     bulk.start()
     eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
     assert_rate([bulk], 20 * MBIT, 1.5)
+
+
+def traffic_class(bulk: Bulk) -> int:
+    if bulk.sender.family == socket.AF_INET6:
+        return bulk.sender.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS)
+    return bulk.tos
+
+
+@pytest.mark.parametrize(
+    ("dest", "family"), [("10.77.0.2/32", socket.AF_INET), ("fd77::/64", socket.AF_INET6)], ids=["IPv4", "IPv6"]
+)
+def test_ecn_does_not_pass_for_a_mark_of_the_application(hosts, agent, cleanup, dest, family):
+    """TCP that has agreed on ECN sets its own two bits of the socket's traffic class, anew as it sends."""
+    for host in hosts:
+        host.set({"net.ipv4.tcp_ecn": "1"})
+    rest = replace(allocation(dest, 80, dscp=46), name="urgent")
+    others = replace(allocation(dest, 20, 100, dscp=1, own_dscp=46), name="others")
+    bulk = Bulk(*hosts, family=family)
+    cleanup.callback(bulk.close)
+    bulk.start()
+    eventually(lambda: traffic_class(bulk) & ECT_0, within_s=5, what="ECN is agreed on")
+    for epoch in (1, 3):
+        agent.obey(Allocations(epoch, LEASE_MS, (rest,)))
+        assert_rate([bulk], 80 * MBIT, 1.0)
+        agent.obey(Allocations(epoch + 1, LEASE_MS, (rest, others)))
+        assert traffic_class(bulk) & DSCP_BITS == 46 << 2
+        assert_rate([bulk], 80 * MBIT, 1.0)
+    agent.obey(Allocations(5, LEASE_MS))
+    assert traffic_class(bulk) & DSCP_BITS == 0, "as the application had it"
