@@ -114,6 +114,13 @@ static __always_inline __u32 behind_gap_of(const struct tcp_sock *tp)
 	return tp->sacked_out < tp->snd_cwnd ? tp->sacked_out : tp->snd_cwnd;
 }
 
+/* Segments delivered since the socket was last asked. A sender that aborts (SO_LINGER of 0) has its socket's counts set
+ * to 0 before it comes back: then there is nothing to add, rather than what is missing to 2^32. */
+static __always_inline __u32 newly_delivered(const struct tcp_sock *tp, const struct conn *conn)
+{
+	return tp->delivered ? tp->delivered - conn->delivered : 0;
+}
+
 /* Adds to the allocation's counters what the socket has done since it was last asked. */
 static __always_inline void account(const struct tcp_sock *tp, struct conn *conn, struct counters *counters,
 				    __u64 now_ns)
@@ -133,9 +140,10 @@ static __always_inline void account(const struct tcp_sock *tp, struct conn *conn
 			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
 	__sync_fetch_and_add(&counters->loss_retransmitted_segments,
 			     (__u64)spared_segments(tp, conn, tp->total_retrans - conn->total_retrans));
-	__sync_fetch_and_add(&counters->delivered_segments, (__u64)(__u32)(tp->delivered - conn->delivered));
+	__sync_fetch_and_add(&counters->delivered_segments, (__u64)newly_delivered(tp, conn));
 	__sync_fetch_and_add(&counters->behind_gap, behind_gap - conn->behind_gap);
-	counters->rtt_us = tp->srtt_us >> 3;
+	if (tp->srtt_us) /* 0 after an abort, too */
+		counters->rtt_us = tp->srtt_us >> 3;
 	conn->accounted_ns = now_ns;
 	conn->data_segs_out = tp->data_segs_out;
 	conn->total_retrans = tp->total_retrans;

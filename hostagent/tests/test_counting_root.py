@@ -2,11 +2,15 @@
 
 import os
 import socket
+import struct
 import time
 from ipaddress import ip_network
 
 import pytest
 
+from hostagent.kernel.image import object_image
+from hostagent.kernel.layout import SLOT, layout_of
+from hostagent.tests.kernel_maps import agents_map
 from hostagent.tests.rig import MBIT, Bulk, allocation, connected
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
@@ -15,6 +19,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 LEASE_MS = 1500
 DEST = "10.77.0.2/32"
+LAYOUT = layout_of(object_image())
 
 
 def sent(bulk: Bulk, count: int) -> None:
@@ -36,6 +41,22 @@ def test_what_an_entry_has_delivered_when_it_ends_is_told_at_once_to_the_byte(ho
     assert (last.delivered_bytes, last.is_least, last.connections) == (8_000_004, False, 0)
     assert last.delivered_ago_ms is not None
     assert last.delivered_ago_ms < 2_000
+
+
+def test_a_sender_that_aborts_leaves_the_counts_as_they_are(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation(DEST, 400),)))
+    bulk = Bulk(*hosts)
+    cleanup.callback(bulk.close)
+    sent(bulk, 1_000_000)
+    with agents_map(agent.process.pid, "hw_counters") as counters:
+        before = LAYOUT.counters(counters.value(SLOT.pack(0)))
+        bulk.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        bulk.sender.close()
+        after = LAYOUT.counters(counters.value(SLOT.pack(0)))
+    assert (before.connections, after.connections) == (1, 0)
+    assert before.delivered_segments > 0
+    for name in ("delivered_bytes", "delivered_segments", "sent_segments", "retransmitted_segments", "rtt_us"):
+        assert getattr(after, name) == getattr(before, name), name
 
 
 def test_the_last_count_is_told_to_a_controller_that_comes_back(hosts, agent, cleanup):
