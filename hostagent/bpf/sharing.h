@@ -160,7 +160,7 @@ static __always_inline __u64 part_bytes_per_s(struct sock *sk, struct conn *conn
 
 	if (unit > LARGEST_UNIT_BYTES)
 		unit = LARGEST_UNIT_BYTES;
-	if (asked < fair) {
+	if (asked && asked < fair) { /* TCP itself paces nothing at 0 */
 		set_part(conn, counters, PART_LESSER);
 		return asked;
 	}

@@ -1,0 +1,24 @@
+"""What an application chooses itself on a connection that is held, on this machine's kernel."""
+
+import os
+import socket
+
+import pytest
+
+from hostagent.tests.rates import LEASE_MS, assert_rate, started
+from hostagent.tests.rig import MBIT, Bulk, allocation
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import Allocations
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
+PLAN = allocation("10.77.0.2/32", 80, 1000)
+
+
+def test_a_pacing_rate_of_zero_bounds_nothing_and_the_plan_holds(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (PLAN,)))
+    (bulk,) = started(cleanup, Bulk(*hosts))
+    eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
+    bulk.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 0)
+    assert_rate([bulk], 80 * MBIT)
