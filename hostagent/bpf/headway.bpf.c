@@ -165,7 +165,8 @@ void BPF_PROG(headway_release, struct sock *sk)
 	withdraw(conn);
 	leave(conn);
 	conn->held = 0;
-	if (conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
+	/* unless the application has asked for a rate of its own meanwhile */
+	if (conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	/* the next algorithm starts from here without doubling */
 	tp->snd_ssthresh = tp->snd_cwnd;

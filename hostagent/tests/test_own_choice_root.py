@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from hostagent.tests.rates import LEASE_MS, assert_rate, started
-from hostagent.tests.rig import MBIT, Bulk, allocation
+from hostagent.tests.rates import LEASE_MS, assert_rate, ours, started
+from hostagent.tests.rig import MBIT, Bulk, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
 
@@ -22,3 +22,14 @@ def test_a_pacing_rate_of_zero_bounds_nothing_and_the_plan_holds(hosts, agent, c
     eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
     bulk.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 0)
     assert_rate([bulk], 80 * MBIT)
+
+
+def test_a_pacing_rate_that_was_asked_for_meanwhile_holds_after_the_plan(hosts, agent, cleanup):
+    hosts[0].set({"net.ipv4.tcp_congestion_control": "reno"})  # which does not pace by itself
+    agent.obey(Allocations(1, LEASE_MS, (PLAN,)))
+    (bulk,) = started(cleanup, Bulk(*hosts))
+    eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
+    bulk.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 20 * MBIT // 8)
+    agent.obey(Allocations(2, LEASE_MS))
+    assert not ours(bulk)
+    assert 0 < measured_bps([bulk], 2) < 22 * MBIT
