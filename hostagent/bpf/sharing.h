@@ -171,9 +171,13 @@ static __always_inline __u64 part_bytes_per_s(struct sock *sk, struct conn *conn
 		conn->in_turn = tp->data_segs_out >= UNPACED_SEGMENTS;
 		return first_bytes_per_s(entry, counters, mss_bytes, fair, start);
 	}
+	if (tp->snd_una == tp->write_seq) { /* no ACK will come after this one */
+		set_part(conn, counters, PART_NONE);
+		return start;
+	}
 	if (before == PART_GREEDY && now_ns < tp->tcp_wstamp_ns) /* what went out last still takes its time */
 		return fair;
-	set_part(conn, counters, tp->snd_una == tp->write_seq ? PART_NONE : PART_LESSER);
+	set_part(conn, counters, PART_LESSER);
 	return start;
 }
 

@@ -176,6 +176,19 @@ def test_a_slower_application_keeps_its_rate_and_the_other_gets_no_more_than_the
     eventually(lambda: slower.written_bytes - slower.info.bytes_acked < KEPT_BYTES, within_s=2, what="all has gone")
 
 
+def test_a_connection_that_has_nothing_left_takes_no_part(hosts, agent, cleanup):
+    """Here the last is confirmed sooner than its time on the circuit is over; no ACK comes after that."""
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200, 4000),)))
+    bulk = Bulk(*hosts)
+    cleanup.callback(bulk.close)
+    with agents_map(agent.process.pid, "hw_counters") as counters:
+        for number in range(1, 21):
+            bulk.sender.sendall(bytes(200_000))
+            eventually(lambda n=number: bulk.info.bytes_acked >= n * 200_000, within_s=5, what="all is confirmed")
+            seen = LAYOUT.counters(counters.value(SLOT.pack(0)))
+            assert (seen.connections, seen.greedy, seen.lesser) == (1, 0, 0)
+
+
 def test_an_application_that_asks_for_less_gets_that_and_the_other_the_rest(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200, 4000),)))
     modest, greedy = started(cleanup, Bulk(*hosts), Bulk(*hosts))
