@@ -151,7 +151,7 @@ int coded_egress(struct __sk_buff *skb)
 	tp = bpf_sk ? bpf_skc_to_tcp_sock(bpf_sk) : NULL;
 	if (!tp || !leased())
 		return TCX_NEXT;
-	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
+	conn = bpf_sk_storage_get(&hw_conns_8, tp, NULL, 0);
 	if (!conn || !conn->held)
 		return TCX_NEXT;
 	slot = conn->slot;

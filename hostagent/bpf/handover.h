@@ -53,32 +53,38 @@ static __always_inline void bound(void *ctx, struct conn *conn, __u32 ahead_byte
 		conn->ahead_bytes = ahead_bytes;
 }
 
-/* Gives the socket back to the algorithm it had. ctx: what bpf_setsockopt wants in this kind of program. */
-static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
-{
-	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
-	char reno[HEADWAY_NAME_BYTES] = "reno"; /* always there */
-	int rto_min_us = TCP_RTO_MIN_US;
-
-	if (conn)
-		__builtin_memcpy(algorithm, conn->previous, sizeof(algorithm));
-	else
-		copy_name(algorithm, host.fallback);
-	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
-		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
-	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
-	if (!conn)
-		return;
-	unmark(ctx, conn, ipv6);
-	bound(ctx, conn, 0);
-}
-
 static __always_inline bool is_ours(const char *algorithm)
 {
 	const __u64 *left = (const __u64 *)algorithm;
 	const volatile __u64 *right = (const volatile __u64 *)host.algorithm;
 
 	return left[0] == right[0] && left[1] == right[1];
+}
+
+/* Gives the socket back to the algorithm it had, unless the application has chosen another since. ctx: what bpf_setsockopt
+ * wants in this kind of program. */
+static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
+{
+	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
+	char reno[HEADWAY_NAME_BYTES] = "reno"; /* always there */
+	int rto_min_us = TCP_RTO_MIN_US;
+	bool ours = bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)) || is_ours(algorithm);
+
+	if (conn)
+		__builtin_memcpy(algorithm, conn->previous, sizeof(algorithm));
+	else
+		copy_name(algorithm, host.fallback);
+	if (conn)
+		conn->returning = 1;
+	if (ours && bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
+		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
+	if (!conn)
+		return;
+	conn->returning = 0;
+	unmark(ctx, conn, ipv6);
+	bound(ctx, conn, 0);
+	conn->taken = 0;
 }
 
 /* Switches a socket to our algorithm, the allocation's DSCP and its bound, and keeps what it had. */
@@ -98,6 +104,7 @@ static __always_inline void take(void *ctx, struct conn *conn, const struct entr
 	/* Does nothing if the socket runs it already; a dead agent's copy of the same name is replaced. */
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		return;
+	conn->taken = 1;
 	if (entry->dscp == HEADWAY_NO_DSCP)
 		unmark(ctx, conn, ipv6);
 	else

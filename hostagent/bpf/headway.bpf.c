@@ -89,7 +89,7 @@ static __always_inline struct entry held_now(struct sock *sk, struct conn *conn,
 
 static __always_inline struct conn *conn_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&hw_conns_7, sk, NULL, 0);
+	return bpf_sk_storage_get(&hw_conns_8, sk, NULL, 0);
 }
 
 enum occasion { OTHER, ACK };
@@ -153,6 +153,16 @@ void BPF_PROG(headway_init, struct sock *sk)
 	enforce(sk, conn, now_ns, OTHER);
 }
 
+/* Has the agent look for a socket that its application has taken from us. */
+static __always_inline void note_left(void)
+{
+	__u32 only = 0;
+	__u64 *left = bpf_map_lookup_elem(&hw_left, &only);
+
+	if (left)
+		__sync_fetch_and_add(left, 1);
+}
+
 SEC("struct_ops/headway_release")
 void BPF_PROG(headway_release, struct sock *sk)
 {
@@ -165,6 +175,8 @@ void BPF_PROG(headway_release, struct sock *sk)
 	withdraw(conn);
 	leave(conn);
 	conn->held = 0;
+	if (!conn->returning && ((1 << sk->__sk_common.skc_state) & SENDING))
+		note_left();
 	/* unless the application has asked for a rate of its own meanwhile */
 	if (conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
@@ -268,17 +280,13 @@ int headway_established(struct bpf_sock_ops *ctx)
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters || counters->fallback_since_ns)
 		return 1;
-	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_8, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 1;
 	conn->accepted = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
 	take(ctx, conn, entry, ctx->family == AF_INET6);
 	return 1;
 }
-
-/* States in which a socket can still send data. */
-#define SENDING ((1 << BPF_TCP_ESTABLISHED) | (1 << BPF_TCP_FIN_WAIT1) | (1 << BPF_TCP_CLOSE_WAIT) | \
-		 (1 << BPF_TCP_CLOSING) | (1 << BPF_TCP_LAST_ACK))
 
 /* Whether the walk is for a socket: one that has sent all and only receives is not taken, but it may be held. */
 static __always_inline bool is_walked(struct tcp_sock *tp, struct conn *conn)
@@ -315,7 +323,7 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
 		return 0;
-	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
+	conn = bpf_sk_storage_get(&hw_conns_8, tp, NULL, 0);
 	if (!is_walked(tp, conn))
 		return 0;
 	ipv6 = ((struct sock *)tp)->__sk_common.skc_family == AF_INET6;
@@ -323,15 +331,15 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {
-		if (conn && conn->held)
+		if (conn && (conn->held || conn->taken))
 			give_back(tp, conn, ipv6);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_8, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 0;
 	if (counters->fallback_since_ns) {
-		if (conn->held)
+		if (conn->held || conn->taken)
 			give_back(tp, conn, ipv6);
 		watch(tp, conn, counters, slot);
 		return 0;

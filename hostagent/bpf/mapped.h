@@ -28,7 +28,7 @@ static __always_inline bool begins_at(struct __sk_buff *skb, int offset, const s
 /* Writes the mark of the socket's allocation into a packet of IPv4, if it has one. */
 static __always_inline void mark_mapped(struct __sk_buff *skb, struct tcp_sock *tp)
 {
-	struct conn *conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
+	struct conn *conn = bpf_sk_storage_get(&hw_conns_8, tp, NULL, 0);
 	int link = ETHERNET_BYTES;
 	struct beginning was = {}, now;
 

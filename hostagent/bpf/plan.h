@@ -7,6 +7,10 @@
 #define SELECTOR_BITS 192      /* of struct match, before the address */
 #define ADDR_BITS 128
 
+/* States in which a socket can still send data. */
+#define SENDING ((1 << BPF_TCP_ESTABLISHED) | (1 << BPF_TCP_FIN_WAIT1) | (1 << BPF_TCP_CLOSE_WAIT) | \
+		 (1 << BPF_TCP_CLOSING) | (1 << BPF_TCP_LAST_ACK))
+
 /* What a connection takes of its allocation. */
 enum part {
 	PART_NONE,   /* it has nothing to send */
@@ -54,6 +58,8 @@ struct conn {
 	__u8 accepted; /* the peer has connected: its window was scaled from its first ACK on */
 	__u8 in_turn; /* it waits for its turns, not in step with those that began with it */
 	__u8 own_dscp; /* the application's, that slot was looked up with */
+	__u8 taken; /* has what we set besides the algorithm; still, if the application has chosen another one */
+	__u8 returning; /* it is we who give it back now */
 };
 
 const volatile struct host host SEC(".rodata.host") = {};
@@ -87,6 +93,14 @@ struct {
 	__type(value, struct counters);
 } hw_counters SEC(".maps");
 
+/* How often a socket that can still send has left us by its application's choice of another algorithm. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} hw_left SEC(".maps");
+
 /* A new agent adopts this map from one that died, to know what its sockets had before. The number in the name is the
  * version of struct conn. */
 struct {
@@ -94,7 +108,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_7 SEC(".maps");
+} hw_conns_8 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

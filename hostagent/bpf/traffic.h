@@ -5,7 +5,7 @@
 
 static __always_inline bool is_held(struct tcp_sock *tp)
 {
-	struct conn *conn = tp ? bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0) : NULL;
+	struct conn *conn = tp ? bpf_sk_storage_get(&hw_conns_8, tp, NULL, 0) : NULL;
 
 	return conn && conn->held;
 }

@@ -12,7 +12,7 @@ from hostagent.kernel.layout import SLOT
 from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf, TrafficWay
 
 PROGRAMS = {TrafficWay.INGRESS: "coded_ingress", TrafficWay.EGRESS: "coded_egress"}
-SHARED = ("hw_plan", "hw_control", "hw_entries", "hw_counters", "hw_conns_7")  # with the agent's object
+SHARED = ("hw_plan", "hw_control", "hw_entries", "hw_counters", "hw_conns_8")  # with the agent's object
 
 
 @dataclass(frozen=True, slots=True)

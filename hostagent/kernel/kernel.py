@@ -55,6 +55,7 @@ class Kernel:
         self._expires_ns = 0
         self._epoch = 0
         self._held = KernelPlan()
+        self._left_seen = bytes(8)
         self._grants: dict[int, int] = {}  # of watched entries, by slot: under which epoch they have their rate
         with contextlib.ExitStack() as undo:
             lock = RunLock(run_dir, namespace)
@@ -83,6 +84,7 @@ class Kernel:
             self._counters = self._object.map("hw_counters")
             self._demand = self._object.map("hw_demand")
             self._turns = self._object.map("hw_deal")
+            self._left = self._object.map("hw_left")
             self.flips = RingBuffer(lib, self._object.map("hw_events"))
             undo.callback(self.flips.close)
             self.descriptors = {
@@ -196,6 +198,8 @@ class Kernel:
     def repaired(self) -> tuple[Difference, ...]:
         """Compare the maps with the plan in force, put right what differs, and return what that was.
 
+        Sockets that an application has taken from us are taken again.
+
         Raises:
             Unregistered: the congestion control is not the kernel's any more; only a new agent can register it.
             BpfError: the kernel refused something.
@@ -226,7 +230,14 @@ class Kernel:
             self._generation += 1
             self._lease(self._expires_ns)
             self.walk()
+        elif self._some_have_left():
+            self.walk()
         return differ
+
+    def _some_have_left(self) -> bool:
+        """Whether applications have taken sockets from us, by an algorithm of their own, since this was last asked."""
+        before, self._left_seen = self._left_seen, self._left.value(SLOT.pack(0))
+        return self._left_seen != before
 
     def _demanded(self, slot: int) -> Demanded:
         return self._layout.demanded(self._demand.value(SLOT.pack(slot)))

@@ -25,7 +25,7 @@ from hostagent.kernel.loader import Libbpf, MapInfo, ProgramInfo
 SO_NETNS_COOKIE = 71  # include/uapi/asm-generic/socket.h, Linux 5.14
 ALGORITHM_PREFIX = "headway"
 REGISTRATION_MAP = b"hw_ops"  # names in bpf/headway.bpf.c
-CONNECTIONS_MAP = b"hw_conns_7"
+CONNECTIONS_MAP = b"hw_conns_8"
 _STRUCT_OPS = 26  # BPF_MAP_TYPE_STRUCT_OPS
 _SK_STORAGE = 24  # BPF_MAP_TYPE_SK_STORAGE
 _ALGORITHM = re.compile(rb"headway([0-9a-f]{1,8})\0")

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -33,3 +34,24 @@ def test_a_pacing_rate_that_was_asked_for_meanwhile_holds_after_the_plan(hosts, 
     agent.obey(Allocations(2, LEASE_MS))
     assert not ours(bulk)
     assert 0 < measured_bps([bulk], 2) < 22 * MBIT
+
+
+def test_a_connection_whose_application_takes_another_algorithm_is_held_again_within_a_second(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (PLAN,)))
+    (bulk,) = started(cleanup, Bulk(*hosts))
+    eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
+    bulk.algorithm = "reno"
+    eventually(lambda: ours(bulk), within_s=2.5, what="it is held again")
+    assert_rate([bulk], 80 * MBIT)
+    agent.obey(Allocations(2, LEASE_MS))
+    assert bulk.algorithm == "reno"
+
+
+def test_what_was_set_goes_with_the_plan_though_the_application_has_taken_another_algorithm(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (replace(PLAN, dscp=46),)))
+    (bulk,) = started(cleanup, Bulk(*hosts))
+    eventually(lambda: bulk.info.bytes_acked > 1_000_000, within_s=5, what="data flows")
+    assert bulk.tos == 46 << 2
+    bulk.algorithm = "reno"
+    agent.obey(Allocations(2, LEASE_MS))
+    assert (bulk.algorithm, bulk.tos) == ("reno", 0)
