@@ -148,6 +148,8 @@ static __noinline int withdraw(struct conn *conn)
 		return 0;
 	conn->watched = 0;
 	demand = demand_of(conn);
+	if (!counters_of(conn)) /* what it waited for is over */
+		conn->waits = 0;
 	if (!demand || !conn->waits)
 		return 0;
 	now_ns = bpf_ktime_get_ns();

@@ -103,6 +103,8 @@ struct counters {
 	__u64 slice_bytes;
 	__u64 lesser_bytes_per_s;        /* in the last whole slice */
 	__u64 lesser_bytes_per_s_before; /* in the one before */
+	__u32 term;               /* each allocation that has had the slot has had another number; written by the agent */
+	__u32 padding;
 	__u64 delivered_segments; /* confirmed, cumulatively or selectively */
 	__u64 accounted_ns;       /* when a connection was last looked at */
 	__u64 loss_start_ns; /* of the period over which loss is judged, with the counts then */

@@ -46,7 +46,7 @@ struct conn {
 	__u32 left_end;
 	__u32 left_spared;
 	__u32 ahead_bytes; /* what its application may write ahead of what is sent, as we have set it; 0: we have not */
-	__u32 padding;
+	__u32 term; /* of the slot, when it joined */
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
 	__u8 part;
 	__u8 held;  /* runs our algorithm, is counted in its slot */

@@ -18,11 +18,14 @@
 #define UNIT_PER_S 1024        /* TCP's unit of departure is a 1024th of a second of its rate (sk_pacing_shift 10) */
 #define LARGEST_UNIT_BYTES 65536
 
+/* The counters of the connection's allocation; NULL if it is over and another one has its slot. A socket that was reset is
+ * in no list until its program closes it, so no walk has it leave before. */
 static __always_inline struct counters *counters_of(const struct conn *conn)
 {
 	__u32 slot = conn->slot;
+	struct counters *counters = bpf_map_lookup_elem(&hw_counters, &slot);
 
-	return bpf_map_lookup_elem(&hw_counters, &slot);
+	return counters && counters->term == conn->term ? counters : NULL;
 }
 
 static __always_inline void set_part(struct conn *conn, struct counters *counters, __u8 part)
@@ -45,12 +48,16 @@ static __always_inline void set_part(struct conn *conn, struct counters *counter
 static __noinline int join(struct conn *conn)
 {
 	struct counters *counters;
+	__u32 slot;
 
 	if (!conn)
 		return 0;
-	counters = counters_of(conn);
-	if (counters)
-		__sync_fetch_and_add(&counters->connections, 1);
+	slot = conn->slot;
+	counters = bpf_map_lookup_elem(&hw_counters, &slot);
+	if (!counters)
+		return 0;
+	conn->term = counters->term;
+	__sync_fetch_and_add(&counters->connections, 1);
 	return 0;
 }
 
@@ -65,9 +72,10 @@ static __noinline int leave(struct conn *conn)
 		set_part(conn, counters, PART_NONE);
 		__sync_fetch_and_add(&counters->connections, -1);
 		__sync_fetch_and_add(&counters->behind_gap, -conn->behind_gap);
-		conn->delivered -= conn->behind_gap; /* as if delivered to the next */
-		conn->behind_gap = 0;
 	}
+	conn->part = PART_NONE;
+	conn->delivered -= conn->behind_gap; /* as if delivered to the next */
+	conn->behind_gap = 0;
 	return 0;
 }
 

@@ -144,7 +144,7 @@ class Kernel:
         watched, fresh = change.plan.watched, set(change.fresh_slots)
         is_new, is_first = epoch != self._epoch, not self._epoch
         for slot in change.fresh_slots:
-            self._counters.put(SLOT.pack(slot), self._layout.zero_counters)
+            self._counters.put(SLOT.pack(slot), self._layout.fresh_counters(self._generation + 1))
             self._demand.put(SLOT.pack(slot), self._layout.zero_demand)
         if is_new:
             self._grants = {slot: epoch for slot in watched if slot not in fresh and self._demanded(slot).wants}

@@ -32,6 +32,7 @@ class EntryCounters:
     slice_bytes: int
     lesser_bytes_per_s: int
     lesser_bytes_per_s_before: int
+    term: int
     delivered_segments: int
     accounted_ns: int
     loss_start_ns: int
@@ -81,6 +82,7 @@ class Layout:
         self._counters, self._demand = maps["hw_counters"].value, maps["hw_demand"].value
         self._turn, self._dealt = maps["hw_deal"].key, maps["hw_deal"].value
         self.zero_counters, self.zero_demand = bytes(self._counters.size_bytes), bytes(self._demand.size_bytes)
+        self._term_at_bytes = self._counters.offset_bytes("term")
 
     def host_bytes(self, netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
         """Return ``struct host``."""
@@ -149,6 +151,11 @@ class Layout:
     def counters(self, data: bytes) -> EntryCounters:
         """Return ``struct counters`` as a value."""
         return EntryCounters(*self._counters.read(data, _COUNTERS))
+
+    def fresh_counters(self, term: int) -> bytes:
+        """Return ``struct counters`` of an allocation that nothing was done for yet."""
+        at_bytes = self._term_at_bytes
+        return self.zero_counters[:at_bytes] + SLOT.pack(term) + self.zero_counters[at_bytes + SLOT.size :]
 
     def fallback_end(self, now_ns: int) -> dict[int, int]:
         """Return what ends a fallback in ``struct counters``: numbers of eight bytes by their offset, in order."""

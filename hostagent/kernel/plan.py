@@ -1,7 +1,8 @@
 """The controller's allocations as the kernel part holds them, and the steps from one plan to the next. Pure.
 
 Each allocation has a slot: the index of its entry and of its counters. It keeps the slot for as long as its name is
-in the plan, so that its counters only grow. A match (destination and ports) leads to a slot.
+in the plan, so that its counters only grow; the next one there begins another term. A match (destination and ports)
+leads to a slot.
 """
 
 from collections.abc import Iterable

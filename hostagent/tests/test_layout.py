@@ -26,7 +26,7 @@ LAYOUT = layout_of(object_image())
 ENTRY = KernelEntry(1, 2, 3, 4, 5, 7, 8, tail_coded=True)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
 SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters", "turn", "dealt")
-ADOPTED = {"hw_conns_8": "95b4"}  # the map that a new agent takes over from a dead one, and its struct's digest
+ADOPTED = {"hw_conns_8": "793f"}  # the map that a new agent takes over from a dead one, and its struct's digest
 
 
 def with_entry(*members: Member) -> Layout:
@@ -143,6 +143,11 @@ def test_the_greedy_and_the_lesser_share_an_allocation():
 def test_the_least_round_trip_is_the_last_that_is_counted():
     whole = len(LAYOUT.zero_counters)
     assert LAYOUT.counters(bytes(whole - 4) + (179_000).to_bytes(4, "little")).least_rtt_us == 179_000
+
+
+def test_the_counters_of_a_new_allocation_are_zero_but_for_its_term():
+    fresh = LAYOUT.counters(LAYOUT.fresh_counters(7))
+    assert fresh == replace(LAYOUT.counters(LAYOUT.zero_counters), term=7)
 
 
 def test_what_is_demanded_stands_behind_the_timer():

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from topology.protocol import Allocations
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
-FIN_WAIT2 = 5  # include/net/tcp_states.h
+FIN_WAIT2, CLOSE = 5, 7  # include/net/tcp_states.h
 FIRST = allocation("10.77.0.2/32", 60, dscp=46)
 NEXT = replace(allocation("10.77.0.0/24", 60), name="next")  # has the slot of the first: it is the lowest free one
 
@@ -42,6 +43,26 @@ def test_a_half_closed_connection_leaves_its_allocation_before_the_slot_is_given
     started(cleanup, Bulk(*hosts), Bulk(*hosts))
     eventually(lambda: connections(agent, "next") == 2, within_s=5, what="both are counted")
     half.close()
+    heard = len(agent.controller.heard)
+    eventually(lambda: len(agent.controller.heard) > heard + 2, within_s=5, what="telemetry since")
+    assert connections(agent, "next") == 2
+
+
+def test_a_connection_that_was_reset_is_taken_off_no_other_allocation_as_it_is_closed(hosts, agent, cleanup):
+    """Its program has not looked yet: a socket without a connection is in none of the kernel's lists."""
+    agent.obey(Allocations(1, LEASE_MS, (FIRST,)))
+    reset = Bulk(*hosts)
+    cleanup.callback(reset.close)
+    reset.sender.sendall(bytes(100_000))
+    reset.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    reset.receiver.shutdown(socket.SHUT_RD)
+    reset.receiver.close()
+    eventually(lambda: state(reset) == CLOSE, within_s=5, what="its peer has reset it")
+    agent.obey(Allocations(2, LEASE_MS))
+    agent.obey(Allocations(3, LEASE_MS, (NEXT,)))
+    started(cleanup, Bulk(*hosts), Bulk(*hosts))
+    eventually(lambda: connections(agent, "next") == 2, within_s=5, what="both are counted")
+    reset.close()
     heard = len(agent.controller.heard)
     eventually(lambda: len(agent.controller.heard) > heard + 2, within_s=5, what="telemetry since")
     assert connections(agent, "next") == 2
