@@ -221,9 +221,15 @@ class FakeSite:
         prepare(self.state)
         self.mending.look()
         self.audits.next()
+        while self._waits_for_an_audit():
+            self.audits.next()
         self.convergence.step()
         self.use_cases.tick()
         prepare(self.state)
+
+    def _waits_for_an_audit(self):
+        with self.state.changed:
+            return bool(self.state.value.reported.switches_back) and self.audits.is_due()
 
     def reservation(self, name):
         """Return a reservation, from memory or from the database."""
