@@ -148,7 +148,9 @@ def prepared(cache: Path, say: Say, kernel: str = "") -> Image:
         _install_packages(say)
         series = (kernel,) if kernel else SERIES
         image = _cached(cache, series)
-        return image if image is not None and _is_whole(image) else _downloaded(cache, series, say)
+        if image is not None and _is_whole(image) and not _is_surpassed(image, series):
+            return image
+        return _downloaded(cache, series, say)
 
 
 @contextmanager
@@ -212,6 +214,11 @@ def _is_whole(image: Image) -> bool:
     """Return whether all the folders that are kept now were kept when it was unpacked."""
     listing = image.folder / FOLDERS_LIST
     return listing.exists() and set(KEPT_FOLDERS) <= set(listing.read_text().split())
+
+
+def _is_surpassed(image: Image, series: tuple[str, ...]) -> bool:
+    """Return whether apt knows a kernel of the best series: this one was asked for by name, for another boot."""
+    return not image.version.startswith(f"{series[0]}.") and _known_package(series[:1]) is not None
 
 
 def _downloaded(cache: Path, series: tuple[str, ...], say: Say) -> Image:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mininet_tests.lab import image
 from mininet_tests.lab.brake import under_way
 from mininet_tests.lab.capability import built_in_names, loaded_names
 from mininet_tests.lab.cli import EXIT_LAB_BROKEN, memory_mib, request, run
@@ -378,3 +379,15 @@ def test_a_kernel_that_was_unpacked_before_there_were_more_folders_gets_the_rest
     assert (old / "lib/net/a.ko").read_text() == "of old", "a lab may be reading it"
     assert (old / "lib/fs/ext4/b.ko").read_text() == "of new"
     assert "b.ko" in (old / "modules.dep").read_text()
+
+
+@pytest.mark.parametrize(("known", "taken"), [(LISTING, "downloaded"), ("", "6.1.0-50-amd64")])
+def test_a_kernel_that_one_boot_asked_for_is_the_next_ones_only_where_apt_knows_no_better(
+    known: str, taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (unpacked(tmp_path / "linux-6.1.0-50-amd64", "net/a.ko") / "vmlinuz").touch()
+    monkeypatch.setattr(image, "_install_packages", lambda _: None)
+    monkeypatch.setattr(image, "_downloaded", lambda *_: Image("downloaded", tmp_path))
+    monkeypatch.setattr(image, "_known_package", lambda series: kernel_package(known, series[0]))
+    assert image.prepared(tmp_path, print).version == taken
+    assert image.prepared(tmp_path, print, "6.1").version == "6.1.0-50-amd64"
