@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headway.operations import Operations
@@ -27,39 +27,27 @@ class Client(Operations):
 
     def all_reservations(self, **which: Any) -> Iterator[ReservationOut]:
         """Yield reservations, page after page; ``which`` is as in :meth:`list_reservations`."""
-        which = {"limit": PAGE, "cursor": None, **which}
-        while True:
-            page = self.list_reservations(**which)
-            yield from page["reservations"]
-            which["cursor"] = page["next"]
-            if page["next"] is None:
-                return
+        return _pages(self.list_reservations, "reservations", which)
 
     def all_announcements(self, **which: Any) -> Iterator[AnnouncementOut]:
         """Yield announcements, page after page; ``which`` is as in :meth:`list_announcements`."""
-        which = {"limit": PAGE, "cursor": None, **which}
-        while True:
-            page = self.list_announcements(**which)
-            yield from page["announcements"]
-            which["cursor"] = page["next"]
-            if page["next"] is None:
-                return
+        return _pages(self.list_announcements, "announcements", which)
 
     def all_ended(self, cursor: str | None = None) -> Iterator[EndedOut]:
         """Yield what has ended after a cursor, page after page."""
-        while True:
-            page = self.list_history(limit=PAGE, cursor=cursor)
-            yield from page["ended"]
-            cursor = page["next"]
-            if cursor is None:
-                return
+        return _pages(self.list_history, "ended", {"cursor": cursor})
 
     def all_changes(self, **which: Any) -> Iterator[RememberedOut]:
         """Yield who has changed what, page after page; ``which`` is as in :meth:`list_changes`."""
-        which = {"limit": PAGE, "cursor": None, **which}
-        while True:
-            page = self.list_changes(**which)
-            yield from page["changes"]
-            which["cursor"] = page["next"]
-            if page["next"] is None:
-                return
+        return _pages(self.list_changes, "changes", which)
+
+
+def _pages(listed: Callable[..., Any], of_page: str, which: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what pages of a list have under a key, page after page; ``which`` is what the list is asked with."""
+    asked = {"limit": PAGE, "cursor": None, **which}
+    while True:
+        page = listed(**asked)
+        yield from page[of_page]
+        asked["cursor"] = page["next"]
+        if page["next"] is None:
+            return

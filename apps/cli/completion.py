@@ -28,7 +28,7 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
     try:
         shown = partial(identity.token, url)
         return ask(Client(url, token=shown, tls=trust.context(url), timeout_s=TIMEOUT_S, waits_s=()))
-    except (ApiError, identity.NotOursAlone, identity.NoLogin, identity.NoTokenPrinted, trust.NotUsable):
+    except (ApiError, *identity.NOTHING_TO_SHOW, trust.NotUsable):
         return None
 
 
