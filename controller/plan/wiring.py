@@ -82,9 +82,10 @@ def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network
         seen: the ports that the switch shows.
     """
     said = _said(network, switch)
-    if all(said.values()) and not any(_is_taken(seen, port_no, name) for name, port_no in said.items()):
+    name_of = {port_no: port.name for port_no, port in seen.items()}
+    if all(said.values()) and not any(_is_taken(name_of, port_no, name) for name, port_no in said.items()):
         return network
-    return _numbered(network, switch, frozenset((port_no, port.name) for port_no, port in seen.items()))
+    return _numbered(network, switch, frozenset(name_of.items()))
 
 
 @lru_cache(maxsize=1024)  # looked at for each plan
@@ -93,9 +94,9 @@ def _said(network: Network, switch: str) -> Mapping[str, int]:
     return {link.port_name: link.port_no for _, link in port_links(network, switch)}
 
 
-def _is_taken(seen: SeenPorts, port_no: int, name: str) -> bool:
+def _is_taken(name_of: Mapping[int, str], port_no: int, name: str) -> bool:
     """Return whether another port than the one of this name has a number."""
-    return port_no in seen and seen[port_no].name != name
+    return name_of.get(port_no, name) != name
 
 
 @lru_cache(maxsize=256)  # the same network for the same ports: rules that are kept are kept by it
@@ -104,7 +105,7 @@ def _numbered(network: Network, switch: str, shown: frozenset[tuple[int, str]]) 
     number_of = {name: port_no for port_no, name in shown}
     found: dict[Hop, int] = {}
     for hop, link in port_links(network, switch):
-        is_taken = name_of.get(link.port_no, link.port_name) != link.port_name
+        is_taken = _is_taken(name_of, link.port_no, link.port_name)
         port_no = None if is_taken else link.port_no or number_of.get(link.port_name)
         found[hop] = port_no if port_no is not None and _fits(link, port_no) else next(nowhere)
 
