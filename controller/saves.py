@@ -226,9 +226,12 @@ class Saves:
                 told.set_exception(failure)
 
     def _lost(self, why: str) -> None:
-        """Take back what was decided and not saved; decide nothing until it is known what of it is in the database."""
+        """Take back what was decided and not saved; decide nothing until it is known what of it is in the database.
+
+        Once all threads are to end the database is closed by intent: who asks too late is refused, and no more is said.
+        """
         state = self._state
-        if not state.reported.database_error:
+        if not (state.reported.database_error or state.stopping):
             state.events.publish("store.failed", level="error", error=f"{self._database.url}: {why}")
         state.put(reported=replace(state.reported, database_error=without_paths(why)))
         state.wished.ledger.withdraw()

@@ -332,6 +332,15 @@ def remembered(site):
     return [(row.change.kind, row.change.id) for row in site.database.changes(ChangeQuery(limit=100))]
 
 
+def test_who_asks_as_the_controller_ends_is_refused_and_that_is_no_failure_of_the_database(site):
+    site.state.stop()
+    site.database.finish()
+    with pytest.raises(DatabaseFailed):
+        hold(site).saved.result(5)
+    assert site.use_cases.reservations() == ()
+    assert "store.failed" not in {event.name for event in site.state.events.since(0).events}
+
+
 def test_what_could_not_be_saved_is_not_remembered_and_what_comes_later_is(site):
     site.hangs()
     waiting = [hold(site).saved, site.use_cases.commit("r").saved]
