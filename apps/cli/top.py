@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 EXIT_NEEDS = base.EXIT_NOT_CARRIED
-MOST_ANNOUNCEMENTS = 100
 
 Interval = Annotated[float, typer.Option("--interval", min=0.5, max=3600, help="Seconds between two looks.")]
 Once = Annotated[bool, typer.Option("--once", help="Print one look and end: 4 if something needs somebody, else 0.")]
@@ -57,13 +56,11 @@ def top(
 
 def look(controller: "Client") -> "TopLook":
     """Return how things stand now."""
-    state = ["promised", "under-way", "late"]
-    page = controller.list_announcements(limit=MOST_ANNOUNCEMENTS, state=state)  # type: ignore[arg-type]
     return {
         "needs": controller.get_needs(),
         "plan": controller.get_plan(),
         "circuits": controller.list_circuits(),
-        "announcements": page["announcements"],
+        "announcements": list(controller.all_announcements(state=["promised", "under-way", "late"])),
     }
 
 

@@ -133,9 +133,9 @@ def _flows(seen: TopLook, *, is_wide: bool) -> "Table":
 
 
 def _announcements(found: "list[AnnouncementOut]") -> "Table":
-    """Return the table of what is announced and has not ended."""
+    """Return the table of what is announced and has not ended; what is late first, and what goes on before the rest."""
     table = _table("announcement", "state", ">delivered", "promised for")
-    for one in found:
+    for one in sorted(found, key=lambda one: (*STATES, one["state"]).index(one["state"])):
         part = 100 * one["delivered_bytes"] // max(1, one["bytes"])
         size = f"{part}% of {units.shown_size(one['bytes'])}"
         table.add_row(one["id"], STATES.get(one["state"], one["state"]), size, f"{one['promised'][11:19]} UTC")

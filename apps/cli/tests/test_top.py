@@ -1,6 +1,7 @@
 """``headway top``: one look for scripts, and look after look for people."""
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -51,6 +52,18 @@ def test_one_look_as_json_has_all_that_the_frame_is_made_of(cli):
     seen = cli.json("top", "--once")
     assert set(seen) == {"needs", "plan", "circuits", "announcements"}
     assert [one["id"] for one in seen["announcements"]] == ["image"]
+
+
+def test_what_is_announced_is_there_whole_and_what_is_late_comes_first(cli, monkeypatch):
+    monkeypatch.setattr("headway.client.PAGE", 1)
+    for name in ("first", "second"):
+        cli.site.announce(image(name))
+    seen = cli.json("top", "--once")
+    assert [one["id"] for one in seen["announcements"]] == ["first", "second"]
+    seen["announcements"][1]["state"] = "late"
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(top_frame.drawn(seen, "", 200))
+    assert re.findall(r"^(first|second) ", console.export_text(), re.MULTILINE) == ["second", "first"]
 
 
 @pytest.mark.parametrize("columns", [80, 160])
