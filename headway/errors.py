@@ -16,6 +16,10 @@ class NotAUrl(ApiError, ValueError):
     """What is said to be a controller's address is none."""
 
 
+class NotAName(ApiError, ValueError):
+    """What is to be asked for by its name has none that anything can have: it is empty, as an unset variable is."""
+
+
 class NotAToken(ApiError, ValueError):
     """What is to be shown as a token cannot be sent."""
 

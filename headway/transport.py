@@ -22,6 +22,7 @@ from headway.errors import (
     NoAnswer,
     NoConnection,
     NotAController,
+    NotAName,
     NotAToken,
     NotAUrl,
     NotTrusted,
@@ -356,8 +357,17 @@ def _address(url: str) -> RestAddress:
 
 
 def segment(name: str) -> str:
-    """Return a name as a segment of a URL's path."""
-    return quote(name, safe="")
+    """Return a name as a segment of a URL's path.
+
+    Raises:
+        NotAName: it would be another path, or cannot be sent.
+    """
+    if name in {"", ".", ".."}:
+        raise NotAName(f'"{name}" is no name that anything has')
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise NotAName(f"{name!a} is no name that anything has: it is not UTF-8") from error
 
 
 def made_up(key: str | None) -> str:

@@ -147,7 +147,7 @@ def _fit(file: Path | None) -> str | None:
 def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
     """Return who sends to whom; what was not said follows from the topology if there is one choice only."""
     if senders is not None and target is not None:
-        return {"from": senders.split(","), "to": target}
+        return {"from": base.names_in(senders), "to": target}
     with base.client_of(url) as controller:
         network = controller.get_topology()
     site_of = {host["name"]: host["site"] for host in network["hosts"]}
@@ -155,7 +155,7 @@ def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
     if senders is None and here not in site_of:
         choices = ", ".join(site_of)
         base.stop(f"this host, {here}, is not in {network['name']}; say --from: {choices}", base.EXIT_USAGE)
-    sending = [here] if senders is None else senders.split(",")
+    sending = [here] if senders is None else base.names_in(senders)
     if target is None:
         sites = {site_of.get(host) for host in sending}
         beyond = [host for host, site in site_of.items() if site not in sites]

@@ -65,7 +65,7 @@ def client_of(url: str) -> Iterator["Client"]:
         stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
     except errors.NotAUrl as why:
         stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
-    except (errors.NotAToken, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable) as why:
+    except (errors.NotAName, errors.NotAToken, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable) as why:
         stop(str(why), EXIT_USAGE)
     except (errors.NotAController, identity.NoLogin) as why:
         stop(str(why), EXIT_FAILED)
@@ -98,6 +98,15 @@ def quantity(text: str | None, parse: Callable[[str], int], option: str) -> int 
         return None if text is None else parse(text)
     except ValueError as error:
         stop(f"{option}: {error}", EXIT_USAGE)
+
+
+def names_in(text: str) -> list[str]:
+    """Return names that are written with commas between them, and spaces if one likes.
+
+    >>> names_in("base20, base21")
+    ['base20', 'base21']
+    """
+    return [name.strip() for name in text.split(",")]
 
 
 def rtt_bound(max_rtt: str | None) -> dict[str, float]:

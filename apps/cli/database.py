@@ -1,11 +1,9 @@
 """``headway backup`` and ``restore``: what a controller must not forget, in a file."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 
@@ -31,12 +29,13 @@ def backup(file: File, config: Config = USUAL, database: Url = None) -> None:
     """
     from controller.database.backup import backed_up
     from controller.database.errors import DatabaseError
+    from topology.whole_files import written_whole
 
     rows: dict[str, int] = {}
     try:
-        with _written(file) as out:
+        with nullcontext(sys.stdout.buffer) if file == STDOUT else written_whole(file) as out:
             for line in backed_up(url_of(config, database), rows):
-                out.write(line)
+                out.write(line.encode())
     except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"{file}: {_counted(rows)}", err=file == STDOUT)
@@ -80,20 +79,3 @@ def url_of(config: Path, database: str | None) -> str:
 def _counted(rows: dict[str, int]) -> str:
     counts = [f"{count:,} {table.replace('_', ' ')}" for table, count in rows.items() if table != "meta"]
     return ", ".join(counts) or "no promises"
-
-
-@contextmanager
-def _written(file: Path) -> Iterator[IO[str]]:
-    """Open a file that only its owner reads, and that is there once it is whole and on the disk."""
-    if file == STDOUT:
-        yield sys.stdout
-        return
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)

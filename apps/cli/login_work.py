@@ -5,7 +5,6 @@ import json
 import os
 import ssl
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+
+from topology.whole_files import written_whole
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 EARLY_S = 30  # before its end a token is renewed: a request takes its time, and clocks differ
@@ -299,10 +300,8 @@ def _read(path: Path) -> dict[str, KeptLogin]:
 
 
 def _write(path: Path, logins: Mapping[str, KeptLogin]) -> None:
-    made, temporary = tempfile.mkstemp(prefix=".logins-", dir=path.parent)  # 0600
-    with os.fdopen(made, "w", encoding="utf-8") as file:
-        json.dump({url: asdict(one) for url, one in logins.items()}, file)
-    Path(temporary).replace(path)
+    with written_whole(path) as file:
+        file.write(json.dumps({url: asdict(one) for url, one in logins.items()}).encode())
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def _deaths_together(kill: list[str], known: list[str]) -> list[tuple[str, ...]]
     """Return which circuits die at once, of each ``--kill``: names with commas between them; all is each alone."""
     found = dict[tuple[str, ...], None]()  # each is tried once
     for said in kill:
-        names = tuple(dict.fromkeys(said.split(",")))
+        names = tuple(dict.fromkeys(base.names_in(said)))
         found |= dict.fromkeys(((name,) for name in known) if said == "all" else [names])
     if wrong := [name for names in found for name in names if name not in known]:
         base.stop(f'--kill: there is no circuit "{wrong[0]}"; there are {", ".join(known)}', base.EXIT_USAGE)

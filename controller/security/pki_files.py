@@ -17,9 +17,7 @@ revoked ones. So what it trusts is an authority that signs for controllers and f
 """
 
 import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -39,6 +37,7 @@ from topology.certificates import (
     kind_of,
     revocations_in,
 )
+from topology.whole_files import written_whole
 
 LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280
 PRIVATE, PUBLIC = 0o600, 0o644
@@ -227,18 +226,8 @@ def _read_well(path: Path, hint: str) -> Iterator[None]:
 
 
 def _written(path: Path, data: bytes, mode: int) -> None:
-    """Write a file as a whole: who reads it meanwhile sees the old one or the new one, never a part."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with written_whole(path, mode) as file:
+        file.write(data)
 
 
 def now() -> datetime:

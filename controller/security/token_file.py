@@ -1,9 +1,7 @@
 """The file of the tokens: only hashes, and still its owner's alone; written whole, read again when it changes."""
 
-import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from controller.errors import HeadwayError
 from controller.security.renewed import stamp
 from controller.security.tokens import Token, Tokens, changed
+from topology.whole_files import written_whole
 
 log = structlog.get_logger()
 _TOKENS = TypeAdapter(tuple[Token, ...])
@@ -52,19 +51,10 @@ def write_tokens(path: Path, tokens: tuple[Token, ...]) -> None:
     """
     try:
         owner = (path if path.exists() else path.parent).stat()
-        made, temporary = tempfile.mkstemp(prefix=".tokens-", dir=path.parent)  # 0600
-        try:
-            with os.fdopen(made, "wb") as file:
-                if os.geteuid() == 0:
-                    os.fchown(made, owner.st_uid, owner.st_gid)
-                file.write(_TOKENS.dump_json(tokens, indent=1) + b"\n")
-                file.flush()
-                os.fsync(made)
-            Path(temporary).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-            raise
+        with written_whole(path) as file:
+            if os.geteuid() == 0:
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            file.write(_TOKENS.dump_json(tokens, indent=1) + b"\n")
     except OSError as error:
         raise TokensUnusable(f"{path}: {error.strerror}") from error
 

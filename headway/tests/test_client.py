@@ -9,7 +9,7 @@ import pytest
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
-from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
+from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAName, NotAToken, NotAUrl, NotTrusted
 from headway.tests.scripted import PROBLEM, scripted
 from mininet_tests.testing.networks import chile_illinois
 
@@ -119,6 +119,13 @@ def test_a_token_is_shown_with_each_call_and_asked_for_anew():
 def test_what_is_no_token_is_not_sent(token):
     with scripted() as server, pytest.raises(NotAToken):
         Client(server.url, token=lambda: token).list_hosts()
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "\udce4"])
+def test_what_is_no_name_is_not_asked_for(name):
+    with scripted() as server, pytest.raises(NotAName, match="is no name"):
+        Client(server.url).get_reservation(name)
     assert server.asked == []
 
 

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from apps.cli.main import app
 from controller.database import Database
+from controller.database.backup import backed_up
 from controller.tests.database_child import reservation
 from controller.tests.past_contract import done, of
 
@@ -44,6 +45,28 @@ def test_the_database_of_a_configuration_may_be_a_section_and_one_that_is_not_ri
     config.write_text("network: x\nstore: {uri: x}\n")
     code, said = run("backup", "-", "--config", str(config))
     assert (code, said) == (2, f"headway: {config}: line 2: store.uri: there is no such key\n")
+
+
+def test_of_two_backups_into_one_file_at_once_the_later_one_is_left_whole(tmp_path, monkeypatch):
+    file, url = tmp_path / "b.jsonl", f"sqlite:///{tmp_path}/here.db"
+    with closing(Database(url)) as database:
+        database.open()
+        done(database, of(reservation(1)))
+    whole, of_former = backed_up, []
+
+    def slowly(url, rows):
+        """The lines of one that is overtaken by another before its last line."""
+        *first, last = whole(url, rows)
+        yield from first
+        monkeypatch.setattr("controller.database.backup.backed_up", whole)
+        of_former.append(run("backup", str(file), "--store", url))
+        yield last
+
+    monkeypatch.setattr("controller.database.backup.backed_up", slowly)
+    of_former.append(run("backup", str(file), "--store", url))
+    assert of_former == [(0, f"{file}: 1 reservations\n")] * 2
+    assert run("restore", str(file), "--store", f"sqlite:///{tmp_path}/there.db")[0] == 0
+    assert [one.name for one in tmp_path.iterdir() if ".db" not in one.name] == ["b.jsonl"]
 
 
 def test_a_backup_that_fails_leaves_the_former_one(tmp_path):

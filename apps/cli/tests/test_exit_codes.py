@@ -46,6 +46,12 @@ def ended(*arguments):
     return done.exit_code, done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("words", [("reservation", ""), ("commit", "."), ("release", "")])
+def test_what_is_no_name_is_2_and_named(words):
+    code, said = ended(*words, "--url", "http://127.0.0.1:1")
+    assert (code, said) == (2, f'headway: "{words[1]}" is no name that anything has')
+
+
 def test_every_command_is_in_the_table():
     assert sorted(COMMANDS) == sorted(one.name or one.callback.__name__ for one in client.app.registered_commands)
 

@@ -244,7 +244,7 @@ class RenewalIn(Body):
 class AnnouncementIn(Body):
     """Bytes that are coming."""
 
-    id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = Field(
+    id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")] | None = Field(
         default=None, description="A name for it; made up if absent.", examples=["image"]
     )
     flow_class: FlowClass = Field(default=FlowClass.URGENT, alias="class", description="urgent or background.")

@@ -131,6 +131,7 @@ def test_a_deadline_that_cannot_be_met_is_a_problem_with_the_numbers_and_offers(
         ({"class": "predictable"}, 422, "class"),
         ({"from": ["base99"]}, 404, "base99"),
         ({"id": "a b"}, 422, "id"),
+        ({"id": ".."}, 422, "id"),
     ],
 )
 def test_an_announcement_that_makes_no_sense_names_its_field(idle, change, status, field):
