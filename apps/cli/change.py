@@ -66,6 +66,7 @@ def change(
         flags = [*(["--zone", zone] if zone else []), *offers.url_arguments(url)]
         refusals.refuse(refused, lambda offer: [*offers.changing(known, body, offer, where), *flags], where, as_json)
     tables.show_reservation(changed, where, as_json)
+    base.end_carried(changed)
 
 
 def _constraints(known: "ConstraintsOut", said: dict[str, Any], any_path: bool) -> dict[str, Any] | None:

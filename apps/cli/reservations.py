@@ -89,7 +89,8 @@ def commit(
 
     headway commit 9f86d081884c7d65
     """
-    _done(url, lambda controller: controller.commit_reservation(name), zone, as_json)
+    committed = _done(url, lambda controller: controller.commit_reservation(name), zone, as_json)
+    base.end_carried(committed)
 
 
 @app.command()
@@ -121,9 +122,10 @@ def cancel(
     _done(url, lambda controller: controller.release_reservation(name), zone, as_json)
 
 
-def _done(url: str, ask: "Callable[[Client], ReservationOut]", zone: str | None, as_json: bool) -> None:
-    """Do something that may be repeated, and show what became of the reservation."""
+def _done(url: str, ask: "Callable[[Client], ReservationOut]", zone: str | None, as_json: bool) -> "ReservationOut":
+    """Do something that may be repeated, show what became of the reservation, and return it."""
     where = base.zone_option(zone)
     with base.client_of(url) as controller:
         one = ask(controller)
     tables.show_reservation(one, where, as_json)
+    return one

@@ -200,6 +200,15 @@ def test_an_unknown_place_is_an_error_that_names_those_there_are(cli):
     assert "champaign" in wrong
 
 
+def test_a_hold_that_is_committed_or_changed_and_is_not_carried_ends_with_4_and_says_why(cli):
+    held = cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--hold-only")["id"]
+    cli.site.switch_reports.switch_down(1)
+    for asked in (("commit", held), ("change", held, "--rate", "2Mbps")):
+        said, wrong = cli.run(*asked, exit_code=4)
+        assert held in said
+        assert f"headway: {held} is promised, but not carried now: ls1: is not connected" in wrong
+
+
 def test_what_begins_now_and_is_not_carried_ends_with_4_and_says_why(cli):
     cli.site.switch_reports.switch_down(1)
     said, wrong = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", exit_code=4)
