@@ -7,7 +7,7 @@ from controller.database import PurchaseRow, SavedRows
 from controller.database.announcements import announcement_of
 from controller.plan.announcements import Announcement
 from controller.plan.keeping import CANNOT_BE_KEPT, unkeepable
-from controller.plan.kept_ledger import KeptLedger
+from controller.plan.kept_ledger import UNBACKED, KeptLedger
 from controller.plan.lifecycle import ENDED
 from controller.plan.maintenance import impose
 from controller.plan.paths import Path
@@ -61,15 +61,18 @@ def restored(
 def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
     """Return what would become of what is saved if a controller of a site started now.
 
-    A promise whose path is gone is over for good. A reservation that there is no room for any more stays, and fails
-    when its circuit has less than all that is in force; one of which that is known already is no news.
+    A promise whose path is gone is over for good, or goes on by the other one without a backup. A reservation that
+    there is no room for any more stays, and fails when its circuit has less than all that is in force; one of which
+    that is known already is no news.
     """
     announcements = tuple(announcement_of(body) for body in rows.announcements.values())
     live = tuple(known for known in rows.reservations if known.state not in ENDED)
     ledger = restored(site, rows, announcements, now_us)
     without_path = frozenset(ledger.gone)
+    unbacked = (known for known in live if known.backup and not ledger.reservations[known.reservation_id].backup)
     known_before = {known.reservation_id for known in live if known.reason.startswith(CANNOT_BE_KEPT)}
     lost = [*_gone(live, announcements, without_path)]
+    lost += (f"{_shown(known)}: {UNBACKED}: {_ways(known.paths)}" for known in unbacked)
     lost += (
         f"{_shown(ledger.reservations[one.reservation_id])}: {one.reason}"
         for one in unkeepable(ledger, now_us)

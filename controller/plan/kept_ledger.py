@@ -10,7 +10,7 @@ from controller.plan.announcements import Announcement, led_by, led_over
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED, IN_PLAN, ReservationState
-from controller.plan.paths import satisfies
+from controller.plan.paths import Path, satisfies
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation, due_event
 from controller.plan.unsaved import with_saved
@@ -18,6 +18,7 @@ from topology.network import Network
 from topology.present_paths import present_paths
 
 GONE = "its path is not in the network any more"
+UNBACKED = "one of its two paths is not in the network any more: it has no backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ class KeptLedger(Ledger):
     def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
         """Take in what was saved; the calendar is then as it was.
 
-        A promise over a circuit that is gone has ended then. One over a circuit that is there in another form, since
-        another has come beside it or has gone, goes on by that, and one of a site that has another name by this name.
-        All are changes to be saved.
+        A promise over a circuit that is gone has ended then; a reservation with a backup goes on by the path that is
+        left. One over a circuit that is there in another form, since another has come beside it or has gone, goes on by
+        that, and one of a site that has another name by this name. All are changes to be saved.
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
             self._restore_one(known, now_us)
@@ -80,8 +81,8 @@ class KeptLedger(Ledger):
         if is_there and here is known:
             self._place(known)
             return
-        ways = (known.paths,) if is_there else present_paths(self.network, known.paths)
-        moved = (replace(here, path=way[0], backup=way[1] if known.backup else ()) for way in ways)
+        ways = (known.paths,) if is_there else present_paths(self.network, known.paths) or self._left_of(known.paths)
+        moved = (self._on(here, *way) for way in ways)
         failed = replace(known, state=ReservationState.FAILED, reason=GONE)
         now = min(moved, key=self._is_hindered, default=failed)
         written = replace(now, version=known.version + 1, changed_us=now_us)
@@ -89,6 +90,16 @@ class KeptLedger(Ledger):
         self._unsaved.put(known.reservation_id, known, written)
         if not ways:
             self.gone.add(known.sequence)
+
+    def _left_of(self, paths: tuple[Path, ...]) -> tuple[tuple[Path, ...], ...]:
+        """Return by which of several paths alone a promise could go on, the first choice first."""
+        return tuple(way for path in paths for way in present_paths(self.network, (path,)))
+
+    @staticmethod
+    def _on(known: Reservation, path: Path, backup: Path = ()) -> Reservation:
+        """Return a reservation on other paths; one that had a backup and has none now says so."""
+        reason = UNBACKED if known.backup and not backup else known.reason
+        return replace(known, path=path, backup=backup, reason=reason)
 
     def _at_present_sites(self, known: Reservation) -> Reservation:
         """Return a reservation between sites by what these are called now: its path says by its switches which."""

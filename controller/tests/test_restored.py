@@ -8,13 +8,15 @@ from structlog.testing import capture_logs
 from controller.database import Changes, Database, PurchaseRow
 from controller.database.live import all_rows
 from controller.database.snapshot import snapshot
+from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import Period
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import asked, created
 from controller.promise_watch import PromiseWatch
 from controller.restored import at_a_restart
 from controller.tests.fakes import START_US, FakeSite, image, ready_site
-from mininet_tests.testing.networks import FILES, loaded
+from mininet_tests.testing.networks import FILES, described, loaded
+from topology.network_text import section_of
 
 S = 1_000_000
 HOUR_US = START_US + 3600 * S
@@ -68,6 +70,30 @@ def test_a_path_that_is_gone_is_named_with_what_was_promised_on_it(url):
     image_of = foreseen(url, ONE).lost[-1]
     assert image_of.startswith("announcement image, promised for 2026-01-01T00:0")
     assert image_of.endswith(": lapses: its path is not in this network: base21 - ls1 - north - ch1 - arch")
+
+
+@pytest.mark.parametrize("left", ["north", "south"])
+def test_a_reservation_one_of_whose_two_paths_is_gone_goes_on_by_the_other_and_is_named(tmp_path, left):
+    url = f"sqlite:///{tmp_path}/headway.db"
+    site = ready_site(database=url, network=BOTH)
+    wanted = asked(start_us=HOUR_US, end_us=HOUR_US + 600 * S, rate_bps=300 * S, constraints=Constraints(backup=True))
+    site.use_cases.hold(lambda _: wanted, lambda now_us: created("r", now_us))
+    site.use_cases.commit("r").saved.result()
+    site.database.close()
+    section = section_of(BOTH)
+    section["circuits"] = {left: section["circuits"][left]}
+    network = described(section)
+    (said,) = foreseen(url, network).lost
+    assert said.startswith("reservation r, ")
+    assert "it has no backup: ls1 - north - ch1, ls1 - south - ch1" in said
+    after = FakeSite(database=url, network=network)
+    (known,) = after.use_cases.reservations()
+    assert (known.state, known.path, known.backup) == (ReservationState.COMMITTED, ("ls1", "ch1"), ())
+    assert known.reason in said
+    after.attach_all()
+    after.converge()
+    after.database.close()
+    assert foreseen(url, network).lost == ()
 
 
 def test_a_reservation_that_has_no_room_is_foreseen_until_a_controller_has_said_it(url):
