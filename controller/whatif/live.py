@@ -8,10 +8,11 @@ from controller.whatif.begun import Begun
 from controller.whatif.simulation import Simulation
 from controller.whatif.summary import broken
 from controller.whatif.supposed import DAY_US, CircuitDeath, WhatIf
-from topology.units import shown_time
+from topology.units import instant_us, shown_time
 
 LONGEST_US = 7 * DAY_US  # as far ahead as the page's calendar
 SHORTEST_US = 600_000_000  # of what is not said to be longer
+NOTICED_US = 1_000_000  # what is later by less is not said to be the death's
 
 
 def horizon_us(live: LiveSite, at_us: int) -> int:
@@ -46,15 +47,24 @@ def forecast(live: LiveSite, circuit: str) -> dict[str, Any]:
     as_it_is = continuing(live, until_us)
     death = CircuitDeath(circuit, live.at_us, until_us - live.at_us)
     anyway, dead = (broken([Simulation(one).run()]) for one in (as_it_is, replace(as_it_is, deaths=(death,))))
-    known = {(one["item"], one["name"]) for one in anyway}
+    known = {(one["item"], one["name"]): one for one in anyway}
     return {
         "circuit": circuit,
         "at": shown_time(live.at_us),
         "until": shown_time(until_us),
         "unlike": list(live.unlike),
-        "breaks": [_said(one) for one in dead if (one["item"], one["name"]) not in known],
+        "breaks": [_said(one) for one in dead if _is_worse(one, known.get((one["item"], one["name"])))],
         "anyway": [_said(one) for one in anyway],
     }
+
+
+def _is_worse(dead: dict[str, Any], lives: dict[str, Any] | None) -> bool:
+    """Return whether a promise is broken by a death, or by more than it is broken anyway: by what one would notice."""
+    if lives is None or dead["lacked_us"] >= lives["lacked_us"] + NOTICED_US:
+        return True
+    if lives["done"] is None or dead["done"] is None:
+        return lives["done"] != dead["done"]
+    return instant_us(dead["done"]) >= instant_us(lives["done"]) + NOTICED_US
 
 
 def _said(one: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from controller.whatif.live import SHORTEST_US, forecast, horizon_us
 from mininet_tests.testing.networks import chile_illinois_2, described
 from topology.network_text import section_of
 from topology.protocol import FlowClass
+from topology.units import instant_us
 
 S = 1_000_000
 HOUR_US = 3_600 * S
@@ -202,3 +203,26 @@ def test_the_process_says_the_same_one_at_a_time_and_why_there_is_none(site, mon
     monkeypatch.setattr("controller.northbound.forecasts.sys.executable", "/bin/false")
     with pytest.raises(ForecastFailed, match="has ended with 1"):
         forecasts.dies(live, "north")
+
+
+def test_a_death_that_breaks_more_of_a_promise_than_breaks_anyway_is_said(site):
+    now_us = site.clock.now_us
+    reserved(site, "night", 10**8, lasts_us=48 * HOUR_US)
+    on = circuit_of(site, site.value.wished.ledger.reservations["night"])
+    work = Maintenance("m", on, now_us + 24 * HOUR_US, now_us + 25 * HOUR_US)
+    site.use_cases.maintaining.plan(lambda _: work, only_look=False, force=True).saved.result()
+    found = forecast(site.reports.live_site(), on)
+    (anyway,), (breaks,) = found["anyway"], found["breaks"]
+    assert breaks["lacks_s"] == pytest.approx(48 * 3600, abs=1)
+    assert anyway["lacks_s"] == pytest.approx(24 * 3600, abs=10)
+
+
+def test_a_death_that_makes_something_later_than_it_is_anyway_is_said(site):
+    now_us = site.clock.now_us
+    site.announce(image(size_bytes=30 * 10**9))
+    site.converge()
+    work = Maintenance("m", "north", now_us + 60 * S, now_us + 160 * S)
+    site.use_cases.maintaining.plan(lambda _: work, only_look=False, force=True).saved.result()
+    found = forecast(site.reports.live_site(), "south")
+    (anyway,), (breaks,) = found["anyway"], found["breaks"]
+    assert instant_us(breaks["done"]) > instant_us(anyway["done"]) + 30 * S
