@@ -21,6 +21,7 @@ from controller.northbound.rest.shapes import ReservationOut
 from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
+from controller.state.reported import NO_AGENT
 from topology.addresses import shown_address
 from topology.network import Hop, Link
 from topology.protocol import FlowClass
@@ -158,13 +159,15 @@ class Details:
         Raises:
             NotKnown: there is none.
         """
-        if name not in look.view.hosts:
-            raise NotKnown("host", name, tuple(look.view.hosts))
-        host, view = look.view.hosts[name], look.view
-        known = self._behind.network.host(name)
+        network, view = self._behind.network, look.view
+        if name not in network.host_names:
+            raise NotKnown("host", name, tuple(one.name for one in network.hosts))
+        known, name = network.host(name), network.machine(name)
+        host, has_agent = view.hosts.get(name, NO_AGENT), name in view.hosts
+        since = shown_time(host.since_us) if host.since_us else "it never was, since the controller started"
         facts = (
-            ("Agent", "connected" if host.connected else "! not connected"),
-            ("Since", shown_time(host.since_us) if host.since_us else "it never was, since the controller started"),
+            ("Agent", ("connected" if host.connected else "! not connected") if has_agent else "none"),
+            *((("Since", since),) if has_agent else ()),
             ("Site", known.site),
             ("Address", ", ".join(map(shown_address, known.prefixes))),
             ("Kernel", host.kernel or "-"),
@@ -186,7 +189,7 @@ class Details:
                 )
             )
         heads = ("flow", "class", "path", "planned", "delivered", "window, segments", "in the way of more", "since")
-        state = "connected" if host.connected else "missing"
+        state = "connected" if host.connected else "missing" if has_agent else "no agent"
         table = Table("What it may send", heads, tuple(rows), "The plan has nothing for it.")
         stores = Table("Where it puts what it receives", HEADS, store_rows(host), "Its agent tells of no store.")
         return Detail("Host", name, state, facts, (table, stores, self._events_of(name)), curl="/v1/hosts")

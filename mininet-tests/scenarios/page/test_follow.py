@@ -95,3 +95,15 @@ def test_a_page_whose_controller_dies_goes_to_the_other_one(pair):
         window.shows("and is asked here")
         pair.serving[0].close()
         eventually(lambda: where(window).startswith(b), within_s=PATIENCE_S, what="it is at the one that lives")
+
+
+def test_an_answer_of_a_proxy_is_said_and_the_button_can_be_used_again(pair):
+    (a, _) = pair.urls
+    pair.serve(0, leads=True, leader=a)
+    with browser(a) as window:
+        window.open("/circuits/chile-illinois")  # or the circuit of ready_site()
+        window.one("#what-if")
+        window._driver.execute_script("window.fetch = async () => new Response('<html>Gateway</html>', {status: 504})")
+        window.click("#what-if")
+        window.shows("504: not the controller's answer", "#answer", within_s=5)
+        assert window.one("#what-if").is_enabled()

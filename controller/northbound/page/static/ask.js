@@ -31,7 +31,13 @@ export async function ask(method, path, body, version) {
     return null;
   }
   const text = await answer.text();
-  const said = text ? JSON.parse(text) : {};
+  let said = {};
+  try {
+    said = text ? JSON.parse(text) : {};
+  } catch { // what stands before the controller has answered in its place
+    shown.append(made("p", `${answer.status}: not the controller's answer. Whether it was done is not known: look before you ask again.`));
+    return null;
+  }
   if (!answer.ok) shown.append(made("p", `${answer.status}: ${said.detail ?? said.title ?? ""}`));
   const line = made("p", "The same for a script: ");
   line.append(made("code", curl(method, path, body, version)));

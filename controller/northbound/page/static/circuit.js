@@ -32,9 +32,9 @@ $("#maintain")?.addEventListener("submit", (event) => {
 });
 
 // What a circuit's death would break: worked out beside the controller, which changes nothing.
-function broken({ kind, id, why, promised, done, lacks_s: lacks }, begin) {
+function broken({ kind, id, why, promised, done, lacks_s: lacks }, begin, until) {
   const when = kind === "reservation" ? `is not carried for ${lacks >= 60 ? `${Math.round(lacks / 60)} min` : `${lacks.toFixed(1)} s`}, until ${promised} at most`
-    : `promised by ${promised}, done ${done ?? "not at all"}`;
+    : `promised by ${promised}, ${done ? `done ${done}` : `not done by ${until}`}`;
   const line = made("p", `${begin} ${kind} `);
   line.append(made("a", id, { href: `/${kind}s/${encodeURIComponent(id)}` }), `: ${when}: ${why}`);
   return line;
@@ -50,7 +50,7 @@ $("#what-if")?.addEventListener("click", async ({ target: button }) => {
   const { at, until, unlike, breaks, anyway } = got.said;
   const lines = [made("p", breaks.length ? `If it dies at ${at} and stays dead, ${breaks.length === 1 ? "1 promise breaks" : `${breaks.length} promises break`}:`
     : `If it dies at ${at} and stays dead, no promise breaks until ${until}.`)];
-  lines.push(...breaks.map((one) => broken(one, "Breaks")), ...anyway.map((one) => broken(one, "Breaks anyway:")));
+  lines.push(...breaks.map((one) => broken(one, "Breaks", until)), ...anyway.map((one) => broken(one, "Breaks anyway:", until)));
   lines.push(...unlike.map((words) => made("p", `Note: ${words}.`, { class: "hint" })));
   answer.prepend(...lines);
 });

@@ -26,7 +26,7 @@ $("#log-in")?.addEventListener("submit", async (event) => {
   });
   if (answer.ok) {
     const to = new URLSearchParams(location.search).get("to") ?? "/";
-    location.assign(/^\/(?![/\\])/.test(to) ? to : "/"); // never to another machine
+    location.assign(/^\/(?![/\\\s])/.test(to) ? to : "/"); // never to another machine
   } else {
     $("#answer").textContent = (await answer.json()).detail;
   }

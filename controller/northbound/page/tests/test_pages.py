@@ -22,7 +22,7 @@ from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
 from controller.plan.delays import MeasuredDelay, MeasuredDelays
 from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import START_US, FakeSite, image
-from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.networks import FILES, chile_illinois, loaded
 from topology import __version__
 from topology.telemetry import StoreBrake, StoreTelemetry, Telemetry
 
@@ -366,3 +366,29 @@ def test_maintenance_is_on_the_page_of_its_circuit_and_planned_there_by_who_oper
     looked = other.get(f"/circuits/{circuit}").text
     assert "onerror=alert(1)&gt;" in looked
     assert 'id="maintain"' not in looked
+
+
+@pytest.mark.parametrize(
+    "to", ["//elsewhere", "/\\elsewhere", "/\t/elsewhere", "/\n/elsewhere", "/\r\\elsewhere", "https://elsewhere"]
+)
+def test_a_login_leads_to_no_other_machine_however_its_address_is_written(client, to):
+    script = client.get("/static/any/page.js").text
+    (ours,) = re.findall(r"/(\^\S+)/\.test\(to\)", script)
+    assert not re.match(ours, to)
+    assert re.match(ours, "/reservations/9f86d081884c7d65")
+    assert re.match(ours, "/")
+
+
+@pytest.mark.parametrize(
+    ("network", "sender", "target", "lanes"), [("two-lanes", "base20", "arch", 2), ("two-switches", "ts-b", "ts-a", 1)]
+)
+def test_every_host_that_a_page_links_to_has_one(network, sender, target, lanes):
+    site = FakeSite(loaded(FILES[network]))
+    site.attach_all()
+    site.wire()
+    client = TestClient(api(dependencies_of(site), all_may(lambda: NOW)))
+    body = {"id": "x", "from": [sender], "to": target, "bytes": 10**9, "lanes": lanes}
+    assert client.post("/v1/announcements", json=body).status_code == 201
+    links = set(re.findall(r'href="(/hosts/[^"]*)"', client.get("/announcements/x").text))
+    assert len(links) == lanes
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
