@@ -69,14 +69,14 @@ def what_if(
     file = _with_kills(file, kill or [], at, lasts, base.zone_option(zone), now=live is not None)
     first_seed = file.seed if seed is None else seed
     results = _worked(file, first_seed, keep)
-    if figure is not None:
-        _draw(results, figure)
     if as_json:
         from apps.cli.what_if_work import as_json as all_of_it
 
         typer.echo(json.dumps(all_of_it(results, first_seed)))
     else:
         _show(results, file.runs, first_seed)
+    if figure is not None:
+        _draw(results, figure)
     refused = any(row.refused for result in results for row in result.rows)
     if any(row.late for result in results for row in result.rows):
         raise typer.Exit(base.EXIT_NOT_CARRIED)
@@ -142,10 +142,12 @@ def _with_kills(
         if at is not None or lasts is not None:
             base.stop("--at and --for are of --kill: say which circuit dies", base.EXIT_USAGE)
         return file
-    supposed = file.variants[0].supposed
-    together = _deaths_together(kill, [circuit.name for circuit in supposed.site.network.circuits])
-    if at_us is not None and not supposed.from_us <= at_us < supposed.until_us:
-        span = f"{units.shown_time(supposed.from_us)} to {units.shown_time(supposed.until_us)}"
+    each = [variant.supposed for variant in file.variants]
+    names = dict.fromkeys(circuit.name for one in each for circuit in one.site.network.circuits)
+    together = _deaths_together(kill, list(names))
+    from_us, until_us = min(one.from_us for one in each), max(one.until_us for one in each)
+    if at_us is not None and not from_us <= at_us < until_us:
+        span = f"{units.shown_time(from_us)} to {units.shown_time(until_us)}"
         base.stop(f"--at: {at} is not within the scenario, {span}", base.EXIT_USAGE)
     if lasts_us is not None and lasts_us <= 0:
         base.stop("--for: need more than nothing", base.EXIT_USAGE)
@@ -221,8 +223,11 @@ def shown_us(duration_us: int | None) -> str:
 
 def _show(results: "Sequence[VariantResult]", runs: int, seed: int) -> None:
     """Print a table for each variant, and which promises break, and why."""
+    from rich.markup import escape
+    from rich.text import Text
+
     for result in results:
-        table = printed.new_table(title=result.variant.name)
+        table = printed.new_table(title=Text(result.variant.name))
         within = bool(result.variant.within_us)
         heads = ["workload", "asked", "refused", "late", *(["over"] if within else []), "done by", "worst", "median"]
         for head in (*heads, "5%", "95%"):
@@ -233,7 +238,7 @@ def _show(results: "Sequence[VariantResult]", runs: int, seed: int) -> None:
             late = f"[red]{row.late}[/red]" if row.late else "0"
             counts = (str(row.asked), str(row.refused), late, *over, done_by)
             times = map(shown_us, (row.worst_us, row.median_us, row.low_us, row.high_us))
-            table.add_row(row.item, *counts, *times)
+            table.add_row(escape(row.item), *counts, *times)
         printed.show(table)
         _show_rest(result)
     drawn = f", {runs} runs each" if runs > 1 else ""
@@ -245,13 +250,15 @@ def _show_rest(result: "VariantResult") -> None:
 
     from controller.whatif.summary import broken, strangers_us
 
+    until_us = result.variant.supposed.until_us
     for one in broken(result.runs, SHOWN_BROKEN):
         if one["refused"]:
             said = f"refused {one['begun']}"
         elif one["lacked_us"]:
             said = f"reserved from {one['begun']}, has less for {shown_us(one['lacked_us'])}"
         else:
-            said = f"promised by {one['promised']}, done {one['done'] or 'not at all'}"
+            done = f"done {one['done']}" if one["done"] else f"not done by {units.shown_time(until_us)}"
+            said = f"promised by {one['promised']}, {done}"
         printed.show(escape(f"{one['item']} {one['name'] or one['number'] + 1}: {said}: {one['why']}"))
     if result.broken_count > SHOWN_BROKEN:
         typer.echo(f"... and {result.broken_count - SHOWN_BROKEN} more: --json")

@@ -23,11 +23,12 @@ def drawn(results: Sequence[VariantResult], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     uses = [result.use for result in results]
-    names = [name for name in uses[0].bit_us if any(any(use.bit_us[name]) for use in uses)]
+    names = list(dict.fromkeys(name for use in uses for name, slices in use.bit_us.items() if any(slices)))
     rows = max(1, len(names))
     figure, grid = plt.subplots(rows, 1, figsize=(11, 1 + 2 * rows), dpi=110, sharex=True, squeeze=False)
     for axes, name in zip(grid[:, 0], names, strict=False):
-        for result, use in zip(results, uses, strict=True):
+        there = [(result, use) for result, use in zip(results, uses, strict=True) if name in use.bit_us]
+        for result, use in there:
             starts = [datetime.fromtimestamp((use.from_us + k * use.slice_us) / US, UTC) for k in range(240)]
             rates = [bit_us / use.slice_us / 1e6 for bit_us in use.bit_us[name]]
             axes.step(starts, rates, where="post", linewidth=1, label=result.variant.name)

@@ -80,8 +80,12 @@ def with_deaths(
         supposed = variant.supposed
         when_us = (supposed.from_us + supposed.until_us) // 2 if at_us is None else at_us
         lasts_us = max(1, supposed.until_us - when_us) if down_for_us is None else down_for_us
+        from_us, ends_us = max(when_us, supposed.from_us), when_us + lasts_us
+        known = {circuit.name for circuit in supposed.site.network.circuits}
         for circuits in together:
-            deaths = (CircuitDeath(circuit, when_us, lasts_us) for circuit in circuits)
+            if not (from_us < min(ends_us, supposed.until_us) and known.issuperset(circuits)):
+                continue  # what comes in some variants is left out of the others
+            deaths = (CircuitDeath(circuit, from_us, ends_us - from_us) for circuit in circuits)
             dead = replace(supposed, deaths=(*supposed.deaths, *deaths))
             said = dict.fromkeys(circuits, f"dies {shown_time(when_us)}")
             found.append(replace(variant, said={**variant.said, **said}, supposed=dead))
@@ -102,7 +106,7 @@ def worked(file: ScenarioFile, seed: int, kept: Path | None, tell: Told) -> Iter
         UnicodeDecodeError: it is no text.
     """
     before = {} if kept is None else _before(kept)
-    if kept is not None and before and not kept.read_text(encoding="utf-8").endswith("\n"):
+    if kept is not None and kept.exists() and not f"\n{kept.read_text(encoding='utf-8')}".endswith("\n"):
         with kept.open("a", encoding="utf-8") as lines:
             lines.write("\n")  # after a line that was cut off
     count = len(file.variants) * file.runs

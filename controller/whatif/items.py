@@ -5,13 +5,15 @@ from collections.abc import Iterable
 from controller.checks import check_connects, check_lanes, check_times
 from controller.errors import HeadwayError, NotAllowed
 from controller.plan.keys import flow_id
+from controller.plan.reservations import LEAST_BPS
 from controller.site import flow_between
 from controller.whatif.movers import Mover
 from controller.whatif.sections import ItemSection, ScenarioSections
-from controller.whatif.supposed import WorkItem
+from controller.whatif.supposed import DAY_US, WorkItem
 from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
+from topology.units import shown_rate
 
 _ANNOUNCED = ("opening", "connects", "session", "deadline", "deadline_for")
 
@@ -70,6 +72,8 @@ def _check_form(section: ItemSection, senders: tuple[str, ...], problems: Proble
         problems.at("from").add("need at least one host, each once")
     if section.between is not None and not section.every:
         problems.at("between").add("is of what comes again: say every")
+    if section.between is not None and section.every > DAY_US:
+        problems.at("every").add("is a day at most where between is said: it begins anew each day")
     if section.flow_class is FlowClass.UNPLANNED or (
         section.rate is None and section.flow_class is FlowClass.PREDICTABLE
     ):
@@ -77,6 +81,8 @@ def _check_form(section: ItemSection, senders: tuple[str, ...], problems: Proble
 
 
 def _check_reserved(section: ItemSection, senders: tuple[str, ...], problems: Problems) -> None:
+    if section.rate is not None and section.rate < LEAST_BPS:
+        problems.at("rate").add(f"need at least {shown_rate(LEAST_BPS)}, got {shown_rate(section.rate)}")
     if len(senders) > 1:
         problems.at("from").add("a reservation is from one host")
     if section.lanes > 1:

@@ -62,7 +62,8 @@ def _put(values: Any, place: str, value: object, problems: Problems) -> None:
             inside[key] = copy.deepcopy(value)
             return
         parts = _BY_NAME.get(key) if inside is values else None
-        inside = inside.setdefault(key, {})
+        inside[key] = copy.copy(inside.get(key, {}))  # what an alias of YAML says elsewhere too stays as it is there
+        inside = inside[key]
 
 
 def _longest(steps: Sequence[str], known: Mapping[str, object]) -> int:

@@ -168,3 +168,57 @@ def test_the_use_of_circuits_is_drawn(said, tmp_path):
     _, err, code = said("--figure", str(tmp_path / "use.xyz"))
     assert code == 1
     assert "xyz" in err
+
+
+def test_what_is_not_done_by_the_end_is_not_said_to_be_never_done(said):
+    # promised within the two minutes; the only circuit left is slower, so it would arrive after them
+    long = {**SCENARIO["workload"][0], "bytes": "11 GB"}
+    del long["every"]
+    out, _, code = said("--kill", "north", "--at", "2026-12-01T00:00:10Z", workload=[long])
+    assert code == 4
+    assert "not at all" not in out
+    assert "not done by 2026-12-01T00:02:00Z" in out
+
+
+def test_networks_of_other_circuits_are_drawn_beside_each_other(said, tmp_path):
+    pytest.importorskip("matplotlib")
+    networks = [str(FILES["chile-illinois-2"]), str(FILES["chile-illinois"])]
+    for order in (networks, networks[::-1]):
+        assert said("--figure", str(tmp_path / "use.png"), vary={"network": order})[2] == 0
+
+
+def test_what_cannot_be_drawn_is_printed_all_the_same(said, tmp_path):
+    pytest.importorskip("matplotlib")
+    out, _, code = said("--json", "--figure", str(tmp_path / "use.xyz"))
+    assert (len(json.loads(out)["variants"]), code) == (1, 1)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_death_that_comes_in_some_variants_is_left_out_of_the_others(said, order):
+    until = ["2026-12-01T00:01:00Z", "2026-12-01T00:02:00Z"][::order]
+    out, _, _ = said("--json", "--kill", "north", "--at", "2026-12-01T00:01:30Z", vary={"until": until})
+    found = [variant["variant"] for variant in json.loads(out)["variants"]]
+    assert [one["until"] for one in found if "north" in one] == ["2026-12-01T00:02:00Z"]
+    assert len(found) == 3
+
+
+def test_a_circuit_that_one_network_has_dies_in_that_alone(said):
+    networks = [str(FILES["chile-illinois"]), str(FILES["chile-illinois-2"])]
+    out, _, _ = said("--json", "--kill", "north", vary={"network": networks})
+    assert ["north" in one["variant"] for one in json.loads(out)["variants"]] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["image [north/south]", "image [/x]"])
+def test_a_name_with_brackets_is_shown_as_it_is(said, name):
+    out, _, code = said(workload=[{**SCENARIO["workload"][0], "name": name}])
+    assert code == 0
+    assert name in out
+
+
+def test_a_first_run_that_was_cut_off_takes_no_other_with_it(said, tmp_path):
+    kept = tmp_path / "runs.jsonl"
+    said("--keep", str(kept))
+    whole = kept.read_text()
+    kept.write_text(whole[:40])
+    said("--keep", str(kept))
+    assert kept.read_text().splitlines()[1:] == whole.splitlines()

@@ -180,6 +180,11 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ({"vary": {"image": [1]}}, "vary.image: is all of an item: say which of its keys, such as image.bytes"),
         ({"workload": [ITEM | {"from": ["base20", "base20"]}]}, "workload[0].from: need at least one host, each once"),
         (
+            {"workload": [ITEM | {"every": "7 d", "between": "22:00-06:00"}]},
+            "workload[0].every: is a day at most where between",
+        ),
+        ({"workload": [RESERVED | {"rate": "500 bit/s"}]}, "workload[0].rate: need at least 64 kbit/s, got 500 bit/s"),
+        (
             {"workload": [RESERVED | {"deadline": "1 h"}]},
             "workload[0].deadline: is of what is announced, not of what is",
         ),
@@ -274,3 +279,10 @@ def test_every_scenario_that_is_shipped_is_right(file, tmp_path):
         (tmp_path / network.name).write_text(network.read_text())
     (tmp_path / file.name).write_text(file.read_text())
     assert loaded_scenario(tmp_path / file.name).variants
+
+
+def test_what_is_varied_of_one_is_not_varied_of_others_that_share_its_alias():
+    mover = {"streams": 1, "block": "16 MB", "lock_step": True}  # one object, as YAML reads &pftp and *pftp
+    items = [ITEM | {"mover": mover}, ITEM | {"name": "b", "from": "base21", "mover": mover}]
+    found = read(workload=items, vary={"a.mover.streams": [4, 16]}).variants
+    assert [[i.mover.streams for i in v.supposed.items] for v in found] == [[4, 1], [16, 1]]
