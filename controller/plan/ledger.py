@@ -348,15 +348,10 @@ class Ledger:
 
         One that draws on a reservation which has no room for it any more, or is of another class, keeps no promise.
         """
-        drawn_on = self.reservations.get(announcement.pool)
-        is_of_class = drawn_on is not None and drawn_on.flow_class is announcement.flows[0].flow_class
-        still_draws = is_of_class and self.calendar.has_resource(Pool(announcement.pool))
+        if announcement.pool and not self._still_draws(announcement):
+            before, announcement = announcement, replace(announcement, rates=(), pool="")
+            self._unsaved_announcements.put(announcement.announcement_id, before, announcement)
         for name, booking in announcement.bookings():
-            if announcement.pool and (not still_draws or self.calendar.shortage(booking)):
-                self._cancel(announcement)
-                before, announcement = announcement, replace(announcement, rates=(), pool="")
-                self._unsaved_announcements.put(announcement.announcement_id, before, announcement)
-                break
             self.calendar.book(name, booking)
         self.announcements[announcement.announcement_id] = announcement
         self._admission.announces(announcement)
@@ -365,6 +360,16 @@ class Ledger:
         times = {at for _, booked in announcement.bookings() for at in (booked.start_us, booked.end_us)}
         for at_us in (*sorted(times), announcement.lapses_us):
             self._due.add(at_us, announcement.announcement_id)
+
+    def _still_draws(self, announcement: Announcement) -> bool:
+        """Return whether the reservation that an announcement draws on has room for it, and is of its class.
+
+        What its store has for it is the same whatever it draws on, and is not known again yet after a start.
+        """
+        drawn_on = self.reservations.get(announcement.pool)
+        is_of_class = drawn_on is not None and drawn_on.flow_class is announcement.flows[0].flow_class
+        drawn = [booking for _, booking in replace(announcement, store=None).bookings()]
+        return is_of_class and self.calendar.has_resource(Pool(announcement.pool)) and self.calendar.has_room(drawn)
 
     def _cancel(self, announcement: Announcement) -> None:
         self._admission.forgets(announcement.announcement_id)

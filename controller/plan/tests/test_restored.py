@@ -6,11 +6,13 @@ import pytest
 
 from controller.plan.announcement_states import Ending
 from controller.plan.kept_ledger import KeptLedger
+from controller.plan.keys import StorePlace
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
+from controller.plan.storing import StoreCapacity
 from controller.plan.tests.asking import NOW, S, asked, created, wish
 from mininet_tests.testing.networks import FILES, asc_ring, described, loaded
 from topology.network_text import section_of
@@ -47,6 +49,17 @@ def with_circuits(network, *order, **more):
 
 
 SOUTH_FIRST = with_circuits(BOTH, "south", "north")
+
+
+def test_what_draws_on_a_reservation_keeps_its_promise_though_its_disk_is_not_known_again_yet():
+    before = ledger_of(BOTH, asked(start_us=NOW, rate_bps=900_000_000))
+    before.tick(NOW)
+    disk = StoreCapacity(StorePlace("arch", "data"), 200_000_000, 800_000_000)
+    for name, host in (("one", "base20"), ("two", "base21")):
+        before.announce(wish(name, store=disk, size_bytes=200_000_000), (host,), "arch", NOW)
+    assert [a.pool for a in before.announcements.values()] == ["0", "0"]
+    kept = restored(before, BOTH).announcements
+    assert [(a.pool, a.rates) for a in kept.values()] == [(a.pool, a.rates) for a in before.announcements.values()]
 
 
 def test_a_promise_whose_link_does_not_name_its_circuit_goes_by_the_first_that_has_room():
