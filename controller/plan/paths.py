@@ -1,9 +1,10 @@
 """Paths for a reservation: the candidates in order, and the first that has room. Pure."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, takewhile
 
 import networkx as nx
 
@@ -12,6 +13,7 @@ from controller.plan.reservations import NO_CONSTRAINTS, Constraints
 from topology.network import Network
 
 MOST_CANDIDATES = 16  # a ring has two; a path further down the list is no longer what anybody means
+MOST_LOOKED_AT = 500  # a mesh of ten has 109,601, and all else waits for the answer
 
 Path = tuple[str, ...]
 
@@ -40,15 +42,21 @@ class NoPath:
 def candidates(network: Network, source: str, target: str, constraints: Constraints) -> tuple[Path, ...]:
     """Return loop-free paths that satisfy the constraints, shortest delay first, ties in name order.
 
-    Yen's algorithm (networkx ``shortest_simple_paths``), at most :data:`MOST_CANDIDATES`. A host is never in between.
+    Yen's algorithm (networkx ``shortest_simple_paths``), at most :data:`MOST_CANDIDATES`, of the
+    :data:`MOST_LOOKED_AT` shortest. A host is never in between.
     """
     graph = _allowed(network, source, target, constraints)
     if source not in graph or target not in graph or not nx.has_path(graph, source, target):
         return ()
-    by_delay = groupby(
-        (tuple(path) for path in nx.shortest_simple_paths(graph, source, target, weight="delay_us")),
-        key=lambda path: sum(graph.edges[edge]["delay_us"] for edge in pairwise(path)),
-    )
+    if not {*graph, *(network.link(*hop).circuit for hop in graph.edges)}.issuperset(constraints.include):
+        return ()
+
+    def delay_us(path: Path) -> int:
+        return sum(graph.edges[edge]["delay_us"] for edge in pairwise(path))
+
+    nearest = map(tuple, islice(nx.shortest_simple_paths(graph, source, target, weight="delay_us"), MOST_LOOKED_AT))
+    longest_us = math.inf if constraints.max_rtt_us is None else constraints.max_rtt_us + len(graph)
+    by_delay = groupby(takewhile(lambda path: delay_us(path) <= longest_us, nearest), key=delay_us)
     ordered = (path for _, equals in by_delay for path in sorted(equals))
     fitting = (path for path in ordered if satisfies(network, path, constraints))
     return tuple(islice(fitting, MOST_CANDIDATES))

@@ -1,6 +1,6 @@
 """Candidate paths on the two-site network and on a ring."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import networkx as nx
 import pytest
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.calendar import Shortage
-from controller.plan.paths import ChosenPath, NoPath, candidates, chosen
+from controller.plan.paths import MOST_LOOKED_AT, ChosenPath, NoPath, candidates, chosen
 from controller.plan.reservations import Constraints
-from mininet_tests.testing.networks import asc_ring, chile_illinois
+from mininet_tests.testing.networks import asc_ring, chile_illinois, described
 
 RING = asc_ring()
 FREE = Constraints()
@@ -62,6 +62,39 @@ def test_a_latency_limit_leaves_out_what_is_too_far():
     limit_us = RING.path_rtt_us(near)
     assert limit_us < RING.path_rtt_us(far)
     assert list(candidates(RING, near[0], near[-1], Constraints(max_rtt_us=limit_us))) == [near]
+
+
+def mesh_of(count):
+    """Sites that are all joined to each other by circuits of one delay; the third has a host."""
+    names = [f"s{n}" for n in range(count)]
+    sites = {f"at-{s}": {"switch": {"name": s, "dpid": f"{n:016x}"}, "hosts": {}} for n, s in enumerate(names, 1)}
+    sites["at-s2"]["hosts"] = {"h": {"address": "10.0.0.1", "port": "s2-h", "rate": "1 Gbit/s"}}
+    circuits = {
+        f"{a}-{z}": {"rate": "1 Gbit/s", "delay": "5 ms"}
+        | {"a": {"switch": a, "port": f"{a}-{z}"}, "z": {"switch": z, "port": f"{z}-{a}"}}
+        for a, z in combinations(names, 2)
+    }
+    return described({"name": "mesh", "sites": sites, "circuits": circuits})
+
+
+def test_what_no_path_has_is_refused_without_a_look_at_all_paths(monkeypatch):
+    mesh, looked_at, of_networkx = mesh_of(8), [], nx.shortest_simple_paths  # 1,957 paths between two of them
+
+    def counted(*args, **kwargs):
+        for path in of_networkx(*args, **kwargs):
+            looked_at.append(path)
+            yield path
+
+    monkeypatch.setattr(nx, "shortest_simple_paths", counted)
+    assert candidates(mesh, "s0", "s1", Constraints(include=("h",))) == ()
+    assert looked_at == []
+    assert candidates(mesh, "s0", "s1", Constraints(max_rtt_us=11_000)) == (("s0", "s1"),)
+    assert len(looked_at) <= 10
+    looked_at.clear()
+    assert candidates(mesh, "s0", "s1", Constraints(include=("s0-s2", "s0-s3"))) == ()
+    assert len(looked_at) == MOST_LOOKED_AT
+    far = candidates(mesh, "s0", "s1", Constraints(include=("s2-s3", "s4-s5")))
+    assert far[0] == ("s0", "s2", "s3", "s4", "s5", "s1")
 
 
 def test_the_first_path_with_room_is_chosen():
