@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypedDict
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
-from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
+from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen, will_do
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
 from controller.plan.quotas import Beyond
@@ -120,7 +120,7 @@ def node_of(network: Network, end: str) -> str:
 
 
 def admitted(
-    request: Request, network: Network, policy: Policy, calendar: Calendar, held: Path = ()
+    request: Request, network: Network, policy: Policy, calendar: Calendar, held: ChosenPath | None = None
 ) -> Granted | Refused:
     """Return the path with room over the whole time, or the refusal with the nearest offers.
 
@@ -129,20 +129,17 @@ def admitted(
         network: where.
         policy: the classes, for the offer of a lower one.
         calendar: what is promised already; the own share of a reservation that changes must be out of it.
-        held: the path such a reservation has now; it is kept if it still will do, so that traffic does not move.
+        held: the path such a reservation has now, and its backup; kept if they still will do, so that traffic does not
+            move.
     """
 
     def shortage(paths: tuple[Path, ...]) -> Shortage | None:
         return calendar.shortage(_booking(network, request, paths))
 
     ends = node_of(network, request.a_end), node_of(network, request.z_end)
-    if (
-        held
-        and not request.constraints.backup
-        and shortage((held,)) is None
-        and held in candidates(network, *ends, request.constraints)
-    ):
-        return Granted(ChosenPath(held, ()), need(network, (held,), request.flow_class))
+    kept = held if held is None or request.constraints.backup else ChosenPath(held.path, ())
+    if kept is not None and shortage(kept.paths) is None and will_do(network, ends, request.constraints, kept):
+        return Granted(kept, need(network, kept.paths, request.flow_class))
     answer = chosen(network, ends, request.constraints, shortage)
     if isinstance(answer, NoPath):
         return Refused(Reason.NO_PATH, "", request.rate_bps, 0, request.start_us, (), answer.why)

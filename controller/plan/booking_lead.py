@@ -7,7 +7,7 @@ from itertools import chain
 from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, Reason, Refused, Request, admitted
 from controller.plan.calendar import Calendar
 from controller.plan.lifecycle import ReservationState
-from controller.plan.paths import Path
+from controller.plan.paths import ChosenPath, Path
 from controller.plan.policy import Policy
 from controller.plan.purchases import Terms
 from controller.plan.reservations import MAX_TIME_US, Reservation
@@ -68,7 +68,9 @@ def admitted_in_time(
     late = {c for c, lead_us in leads_us.items() if lead_us and request.start_us <= now_us + lead_us}
     if known is not None and known.state is not ReservationState.HELD and request.start_us >= known.start_us:
         late -= _circuits(network, known.paths)
-    kept = preferred or (known.path if known is not None else ())
+    kept = ChosenPath(known.path, known.backup) if known is not None else None
+    if preferred:
+        kept = ChosenPath(preferred, ())
     if not late:
         return admitted(request, network, policy, calendar, kept)
     exclude = (*request.constraints.exclude, *sorted(late))

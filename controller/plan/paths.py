@@ -129,6 +129,12 @@ def chosen(
     return first_shortage or NoPath(f"no two paths from {ends[0]} to {ends[1]} share no circuit")
 
 
+def will_do(network: Network, ends: tuple[str, str], constraints: Constraints, kept: ChosenPath) -> bool:
+    """Return whether a path, and its backup, are between these ends as constraints want them."""
+    known = candidates(network, *ends, constraints)
+    return kept.path in known and kept in _pairs(network, (kept.path,), constraints)
+
+
 def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[ChosenPath]:
     for path in found:
         if not constraints.backup:

@@ -12,8 +12,17 @@ from controller.plan.overbooked import overbooked
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import BOOKABLE, NOW, WAN, S, asked, created, wish
-from mininet_tests.testing.networks import FILES, asc_ring, chile_illinois, chile_illinois_2, four_lanes, loaded
+from mininet_tests.testing.networks import (
+    FILES,
+    asc_ring,
+    chile_illinois,
+    chile_illinois_2,
+    described,
+    four_lanes,
+    loaded,
+)
 from topology.network import Hop
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 
 
@@ -221,6 +230,24 @@ def test_a_change_that_asks_for_no_more_is_granted_whatever_has_become_of_its_ci
     less = ledger.change("a", asked(rate_bps=500_000_000, start_us=NOW + 110 * S, description="half a night"), NOW)
     assert (less.rate_bps, less.start_us, less.description) == (500_000_000, NOW + 110 * S, "half a night")
     assert ledger.calendar.free_bps(WAN, NOW + 155 * S) == -500_000_000
+
+
+def test_a_change_keeps_both_paths_of_one_with_a_backup():
+    section = section_of(chile_illinois_2())
+    north = section["circuits"]["north"]
+    for number, (name, delay) in enumerate((("middle", "95 ms"), ("south", "100 ms")), start=90):
+        ends = {e: {**north[e], "port": f"{north[e]['switch']}-{name}", "number": number} for e in "az"}
+        section["circuits"][name] = {**north, **ends, "delay": delay}
+    ledger = Ledger(described(section), DEFAULT_POLICY)
+    ledger.hold(asked(rate_bps=900_000_000), created("full"))
+    before = ledger.hold(asked(constraints=Constraints(backup=True)), created("r"))
+    assert before.paths == (("ls1", "middle", "ch1"), ("ls1", "south", "ch1"))
+    ledger.happened("full", LifecycleEvent.RELEASE, NOW)
+    after = ledger.change("r", asked(constraints=before.constraints, description="other words"), NOW)
+    assert (after.paths, after.description) == (before.paths, "other words")
+    assert ledger.change("r", asked(), NOW).paths == (before.path,)
+    elsewhere = ledger.change("r", asked(constraints=Constraints(exclude=("middle",), backup=True)), NOW)
+    assert elsewhere.paths == (("ls1", "north", "ch1"), ("ls1", "south", "ch1"))
 
 
 def test_a_change_of_one_with_a_backup_is_granted_beside_a_maintenance_that_does_not_break_it():
