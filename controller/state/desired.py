@@ -154,11 +154,11 @@ def plan_input(
         lambda known: _flow(site, wished, known, down, now_us),
         lambda known: path_now(site, wished, known, down, now_us),
     )
-    bought = {
-        Hop(tail, head): wished.bought_bps(link.circuit, now_us)
-        for tail, head, link in (site.network.circuit_links if wished.purchases else ())
-        if link.circuit and link.circuit in wished.purchases
-    }
+    capacity_bps = {**demand.capacity_bps}
+    for tail, head, link in site.network.circuit_links if wished.purchases else ():
+        if link.circuit and link.circuit in wished.purchases:
+            hop, bought_bps = Hop(tail, head), wished.bought_bps(link.circuit, now_us)
+            capacity_bps[hop] = min(bought_bps, capacity_bps.get(hop, bought_bps))
     flows = tuple(
         _as_known(f, reported, absent) if f.standby_bps or (absent and f.machine in absent) else f for f in demand.flows
     )
@@ -171,7 +171,7 @@ def plan_input(
             store_promises(wished, now_us),
         )
     flows = with_tails(site, reported, flows)
-    whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
+    whole = PlanInput(flows, capacity_bps, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
 
 

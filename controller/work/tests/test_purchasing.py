@@ -5,6 +5,7 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
+from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort
@@ -287,3 +288,15 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.converge()
     assert "is not connected" in site.use_cases.reservation("r").reason
     assert seen == [ReservationState.ACTIVE, ReservationState.ACTIVE]
+
+
+def test_a_circuit_that_is_bought_carries_nothing_while_it_is_worked_on(site, oscars):
+    for start_us, end_us in ((START, END), (END + 100 * S, END + 700 * S)):
+        site.promised(start_us=start_us, end_us=end_us)
+    splice = Maintenance("splice", CIRCUIT, END + 20 * S, END + 80 * S)
+    planned = site.use_cases.maintaining.plan(lambda _: splice, only_look=False, force=False)
+    planned.saved.result()
+    assert planned.value.breaks == ()
+    site.pass_to(END + 50 * S)
+    assert [purchase.state for purchase in site.bought()] == [PurchaseState.UP]  # one for both
+    assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == 0
