@@ -3,6 +3,8 @@
 import json
 from decimal import Decimal
 
+_MOST = 10**9  # as Mbit/s a million times what a circuit carries, and as bit/s still what a database holds
+
 
 class Unclear(Exception):
     """An answer that cannot be understood; the text says what was missing."""
@@ -16,7 +18,7 @@ def decoded(text: str) -> dict[str, object]:
     """
     try:
         value: object = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):  # of an exponent that Decimal has not
         raise Unclear("not JSON") from None
     return object_of(value, "the answer")
 
@@ -45,12 +47,12 @@ def text_of(fields: dict[str, object], name: str) -> str:
 
 
 def whole_of(fields: dict[str, object], name: str) -> int:
-    """Return a field that is a whole number, not negative.
+    """Return a field that is a whole number, not negative, and no larger than any rate or port is.
 
     Raises:
         Unclear: it is missing, or something else.
     """
     value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Unclear(f"{name} is no whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise Unclear(f"{name} is no whole number, or one that nothing has")
     return value
