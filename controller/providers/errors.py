@@ -2,6 +2,7 @@
 
 ProviderError
 ├── ProviderRefused         it said no, and will say no again
+│   └── NameTaken           it may say yes to another name
 ├── ProviderUnavailable     it did not answer, or not so that one could understand it: try again later
 │   └── AnswerLost          a request was sent, and nobody knows whether it was, or will be, carried out
 ├── ProviderDenied          it does not accept our credentials
@@ -30,6 +31,10 @@ class ProviderRefused(ProviderError):
     def __str__(self) -> str:
         """Return what was refused, for people."""
         return f'"{self.name}" is refused: {self.reason}'
+
+
+class NameTaken(ProviderRefused):
+    """What was asked for can perhaps be had, by a name that nobody has had there."""
 
 
 @dataclass(eq=False)

@@ -16,7 +16,14 @@ import structlog
 
 from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.answers import Unclear, decoded
-from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.errors import (
+    AnswerLost,
+    NameTaken,
+    NotInForce,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from controller.providers.http_session import Reply
 from controller.providers.oscars_change import MINIMUM_US, OscarsChanges
 from controller.providers.oscars_compare import BEGIN_NOTICE_US, END_NOTICE_US, compare
@@ -103,7 +110,8 @@ class OscarsProvider:
         is sent once: a repetition that waits for the same lock makes two of one name, which OSCARS does not survive.
 
         Raises:
-            ProviderRefused: it cannot be had, or the name is in use.
+            ProviderRefused: it cannot be had.
+            NameTaken: the name is somebody else's, or was used before.
             AnswerLost: it was sent, and nothing is there yet; it will not be sent again.
             ProviderUnavailable: to be tried again with the same name.
             ProviderDenied: our credentials are not accepted.
@@ -117,7 +125,7 @@ class OscarsProvider:
             self._own.add(name)
             self._put("POST", "/protected/l2vpn/new", name, asked, self._ways.found(name, asked, apart))
         elif there.state is PurchaseState.ENDED:
-            raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
+            raise NameTaken(name, "a circuit of this name is over, and a name is used once")
         else:
             compare(name, asked, there, begun=False)
         return True
@@ -263,7 +271,7 @@ class OscarsProvider:
         OSCARS answers with what is held, in force or not, before what is reserved; and counts it against everybody.
 
         Raises:
-            ProviderRefused: the name is somebody else's.
+            NameTaken: the name is somebody else's.
             ProviderUnavailable: OSCARS does not say.
             ProviderDenied: our credentials are not accepted.
         """
@@ -274,7 +282,7 @@ class OscarsProvider:
             self._clear(name)
             there = self._look(name)
         if there is not None and there.ports != self._settings.ports:
-            raise ProviderRefused(name, "the name is that of a circuit between other ports")
+            raise NameTaken(name, "the name is that of a circuit between other ports")
         return there
 
     def _clear(self, name: str) -> None:

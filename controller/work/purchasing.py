@@ -30,7 +30,7 @@ from controller.plan.purchases import (
 )
 from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
-from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
+from controller.providers.errors import NameTaken, NotInForce, ProviderError, ProviderRefused
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.use_cases import UseCases
@@ -153,7 +153,7 @@ class Purchasing:
         with self._state.changed:
             wanted = periods(map(self._use, self._on()), seen_in_time(terms))
             bought = tuple(self._state.wished.purchases[self._circuit].values())
-            steps = actions(wanted, bought, terms, self._state.now_us(), lambda: self._provider.new_name(self._random))
+            steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
             self._note_carried(bought, steps)
         left = {p.name: p.period for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
@@ -169,6 +169,13 @@ class Purchasing:
             if step.name in left and (near or not self._is_made(step)):
                 stuck.append(left[step.name])
         return troubles
+
+    def _new_name(self) -> str:
+        """Return a name that no purchase of any circuit has; under the lock."""
+        known = {name for of_circuit in self._state.wished.purchases.values() for name in of_circuit}
+        while (name := self._provider.new_name(self._random)) in known:
+            pass
+        return name
 
     def _is_made(self, step: Action) -> bool:
         """Return whether what is bought is as a step would have it."""
@@ -189,7 +196,8 @@ class Purchasing:
         except ProviderRefused as refusal:
             if isinstance(step, Release):  # nothing is lost by it; it is tried again
                 raise
-            if isinstance(step, Buy) and self._may_turn_up(step):  # refused for what of ours is there after all?
+            # Refused for its name, or for what of ours is there after all? The next step asks by another name.
+            if isinstance(step, Buy) and (isinstance(refusal, NameTaken) or self._may_turn_up(step)):
                 self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
                 raise
             self._refused(step, refusal.reason)
@@ -364,10 +372,14 @@ class Purchasing:
     def _is_put_back(self, known: Reservation, before: Reservation, why: str) -> bool:
         """Return whether a reservation has again what it had before it was changed; under the lock."""
         ledger, now_us = self._state.wished.ledger, self._state.now_us()
-        start_us = known.start_us if known.state in IN_PLAN else before.start_us
-        what = (before.flow_class, before.rate_bps, start_us, before.end_us, before.constraints)
-        request = Request(known.a_end, known.z_end, *what, known.description, known.selector, known.owner)
-        if before.end_us <= now_us or isinstance(ledger.change(known.reservation_id, request, now_us), Refused):
+        # Its old start may be too near to be asked for again; what is bought carries it from the present one on, too.
+        starts_us = (known.start_us,) if known.state in IN_PLAN else (before.start_us, known.start_us)
+        for start_us in (one for one in starts_us if max(one, now_us) < before.end_us):
+            what = (before.flow_class, before.rate_bps, start_us, before.end_us, before.constraints)
+            request = Request(known.a_end, known.z_end, *what, known.description, known.selector, known.owner)
+            if not isinstance(ledger.change(known.reservation_id, request, now_us), Refused):
+                break
+        else:
             return False
         ledger.note(known.reservation_id, f"its change was put back: {why}", now_us)
         self._state.events.publish("reservation.put_back", level="warning", reservation=known.reservation_id, why=why)

@@ -1,12 +1,14 @@
 """From a reservation to a circuit that carries it: the whole controller on a stand-in for OSCARS, over real HTTP."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.maintenance import Maintenance
-from controller.plan.purchases import Period, PurchaseState
+from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort
 from controller.providers.tests.buying import settings
@@ -113,6 +115,30 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         assert site.value.wished.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
     finally:
         oscars.rules.ports_mbps = {}
+
+
+def test_a_name_that_somebody_else_has_at_the_provider_fails_nobody(site, oscars, oscars_url, monkeypatch):
+    other = OscarsProvider(settings(oscars_url, a_end=OTHER_A, z_end=OTHER_Z), site.clock)
+    other.reserve("CXA5", Period(START_US + 3600 * S, START_US + 7200 * S, 10**9))
+    other.close()
+    names = iter(["CXA5", *(f"DXA{number}" for number in range(2, 10))])
+    monkeypatch.setattr(site.providers[CIRCUIT], "new_name", lambda _: next(names))
+    name = site.promised()
+    site.pass_to(START)
+    assert site.reservation(name).state is ReservationState.ACTIVE, site.reservation(name).reason
+    assert [purchase.name for purchase in site.bought()] == ["DXA2"]
+
+
+def test_no_two_circuits_have_a_purchase_of_one_name(site, monkeypatch):
+    names = iter(["CXA5", "CXA5", "DXA2"])
+    monkeypatch.setattr(site.providers[CIRCUIT], "new_name", lambda _: next(names))
+    elsewhere = Purchase("CXA5", Period(START, END, 10**9), PurchaseState.UP)
+    with site.state.changed:
+        purchases = {**site.state.wished.purchases, "south": {elsewhere.name: elsewhere}}
+        site.state.put(wished=replace(site.state.wished, purchases=purchases))
+    site.promised()
+    site.pass_to(START_US + 10 * S)
+    assert [purchase.name for purchase in site.bought()] == ["DXA2"]
 
 
 def test_a_refusal_fails_only_what_it_is_about(site, oscars):

@@ -158,3 +158,12 @@ def test_after_a_restart_a_raise_that_cannot_be_bought_is_put_back_and_a_newcome
     nsi_site.pass_to(START_US + 60 * S)
     assert rates(nsi_site, older, newer, late) == [(COMMITTED, GIGABIT), (COMMITTED, GIGABIT), (FAILED, GIGABIT)]
     assert nsi_site.reservation(older).reason.startswith("its change was put back: ")
+
+
+def test_a_raise_with_a_later_start_is_put_back_also_when_the_old_start_is_near(nsi_site):
+    name = nsi_site.promised(GIGABIT, START, END)
+    nsi_site.pass_to(START - 60 * S)
+    changed(nsi_site, name, rate_bps=4 * GIGABIT, start_us=START + 120 * S)
+    nsi_site.pass_to(START + 180 * S)
+    assert rates(nsi_site, name) == [(ACTIVE, GIGABIT)], nsi_site.reservation(name).reason
+    assert nsi_site.told("reservation.failed") == []
