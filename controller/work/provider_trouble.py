@@ -34,7 +34,8 @@ class ProviderTroubles:
         with self._state.changed:
             self._put(ProviderTrouble(self._said, isinstance(trouble, ProviderDenied)))
             for known in self._needing():
-                if known.state is ReservationState.COMMITTED:
+                has_another = bool(known.reason) and not known.reason.startswith(self._who)
+                if known.state is ReservationState.COMMITTED and not has_another:
                     self._state.wished.ledger.note(known.reservation_id, self._note, self._state.now_us())
 
     def recovered(self) -> None:
@@ -51,7 +52,11 @@ class ProviderTroubles:
 
     @property
     def _note(self) -> str:
-        return f"{self._circuit}: {self._said}"
+        return f"{self._who}{self._said}"
+
+    @property
+    def _who(self) -> str:
+        return f"{self._circuit}: "
 
     def _publish(self, trouble: Exception) -> None:
         publish, circuit = self._state.events.publish, self._circuit

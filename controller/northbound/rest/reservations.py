@@ -26,7 +26,7 @@ from controller.northbound.rest.queries import ReservationQuery
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import LifecycleEvent, ReservationState
+from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.reservations import Reservation
 from controller.saves import Saved
 
@@ -62,7 +62,7 @@ class Reservations:
         shown = {200: _one("As it is now", _TAGGED)}
         asked = {201: _one("It is held, or committed", _LOCATED), 200: _one("It was asked for before", _LOCATED)}
         page = {200: {"model": ReservationPage, "description": "A page", "headers": LINKED}}
-        same = {304: {"description": "It is as you have it", "headers": _TAGGED}}
+        same = {304: {"description": "It has ended, and is as you have it", "headers": _TAGGED}}
         free = {200: {"model": AvailabilityOut, "description": "The answer along each path", "headers": LINKED}}
         writes = (400, 404, 409, 413, 415, 422, 503)
         routes.add(f"POST {many}", self.hold, asked, *writes)  # the two that must be quick are looked at first
@@ -108,9 +108,12 @@ class Reservations:
         return await self._done(name, LifecycleEvent.RENEW, renew)
 
     async def get(self, name: Name, if_none_match: IfNoneMatch = None) -> Response:
-        """Return a reservation."""
+        """Return a reservation.
+
+        One that has not ended is sent also to who has its version: whether it is carried changes without that.
+        """
         known = await self._one(name)
-        if if_none_match is not None:
+        if if_none_match is not None and known.state in ENDED:
             tags = strong_tags(if_none_match.replace("W/", ""), "If-None-Match")
             if tags is None or str(known.version) in tags:
                 return Response(status_code=304, headers={"ETag": etag(known.version)})

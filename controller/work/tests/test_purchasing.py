@@ -190,6 +190,18 @@ def test_a_provider_that_is_away_is_asked_again_and_the_reservation_says_so(site
     assert site.reservation(name).state is ReservationState.ACTIVE
 
 
+def test_a_provider_that_is_away_takes_nobody_the_reason_that_he_has(site, oscars):
+    oscars.faults = Faults(status=503)
+    name, why = site.promised(), "cannot be kept: less is there"
+    with site.state.changed:
+        site.value.wished.ledger.note(name, why, site.clock.now_us)
+    site.pass_to(START_US + 4 * S)
+    assert site.reservation(name).reason == why
+    oscars.faults = Faults()
+    site.pass_to(START_US + 8 * S)
+    assert site.reservation(name).reason == why
+
+
 def reserved(oscars):
     """The names of what OSCARS has reserved."""
     oscars.oscars.now_s()
