@@ -16,8 +16,8 @@ class NotAUrl(ApiError, ValueError):
     """What is said to be a controller's address is none."""
 
 
-class NotAName(ApiError, ValueError):
-    """What is to be asked for by its name has none that anything can have: it is empty, as an unset variable is."""
+class NoSuchName(ApiError, ValueError):
+    """What is asked for by its name cannot have that one: it is empty, as a variable that is not set, or no text."""
 
 
 class NotAToken(ApiError, ValueError):

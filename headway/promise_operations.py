@@ -100,7 +100,10 @@ class PromiseOperations(Transport):
         return answer
 
     def get_reservation(self, id_: str) -> ReservationOut:
-        """Return a reservation."""
+        """Return a reservation.
+
+        One that has not ended is sent also to who has its version: whether it is carried changes without that.
+        """
         answer: ReservationOut = self.call(Asked("GET", f"/v1/reservations/{segment(id_)}", repeatable=True))
         return answer
 

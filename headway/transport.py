@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
+from headway.addresses import RestAddress, address_of, addresses
 from headway.errors import (
     ApiError,
     ApiProblem,
     ApiRefusal,
     NoAnswer,
     NoConnection,
+    NoSuchName,
     NotAController,
-    NotAName,
     NotAToken,
     NotAUrl,
     NotTrusted,
@@ -31,7 +32,6 @@ from headway.hedged import Hedged, Said
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-PORTS = {"http": 80, "https": 443}
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
 SOON_S = 0.1  # at most between tries at a pair before those: at a busy one another takes two seconds to lead
 SOONER_S = (0.005, *(0.01,) * 7, *(0.05,) * 14, *(SOON_S,) * 12)  # a planned hand-over takes some 30 ms, a death 0.5 s
@@ -43,19 +43,8 @@ PATIENCE_S = 0.25  # with one of several, before another one is asked too; REACH
 # stands by answers that, and may be behind
 STANDS_BY, UNAVAILABLE = 307, 503
 BEHIND = {502, UNAVAILABLE, 504}  # of a reverse proxy whose controller is away, as while that starts again
-_NEED = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 TRY_AGAIN = {429, UNAVAILABLE}
 ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controller of a pair may do it
-
-
-class RestAddress(NamedTuple):
-    """Where a controller takes requests; the host of a ``unix`` one is the path of its socket."""
-
-    url: str
-    scheme: str
-    host: str
-    port: int | None
-    prefix: str
 
 
 class Asked(NamedTuple):
@@ -108,7 +97,7 @@ class Transport:
             NotAUrl: the address.
         """
         self.url = url
-        self._addresses = tuple(_address(one) for one in addresses(url))
+        self._addresses = tuple(address_of(one) for one in addresses(url))
         self._at = 0  # the address that has answered last
         self._token, self._tls, self._timeout_s = token, tls, timeout_s
         soon_s = SOONER_S if len(self._addresses) > 1 else ()
@@ -318,56 +307,18 @@ def _reach(connection: HTTPConnection, address: RestAddress) -> None:
         raise NoConnection(str(error) or type(error).__name__) from error
 
 
-def addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses that one address may stand for, those of a pair.
-
-    None may be empty: most often a variable is not set, and the other one of a pair would never be asked.
-
-    >>> addresses("https://ctl-a.example.org, https://ctl-b.example.org")
-    ('https://ctl-a.example.org', 'https://ctl-b.example.org')
-
-    Raises:
-        NotAUrl: one is empty.
-    """
-    found = tuple(one.strip() for one in url.split(","))
-    if not all(found):
-        raise NotAUrl(f'an address is missing in "{url}": {_NEED}, of a pair both with one comma between')
-    return found
-
-
-def _address(url: str) -> RestAddress:
-    """Return an address in its parts.
-
-    >>> _address("https://ctl.example.org:8443/headway/")[1:], _address("https://[2001:db8::1]")[1:]
-    (('https', 'ctl.example.org', 8443, '/headway'), ('https', '2001:db8::1', 443, ''))
-    """
-    if url.startswith("unix:/"):
-        return RestAddress(url, "unix", url.removeprefix("unix:"), None, "")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise NotAUrl(f"{url} is not a URL: {error}") from error
-    if parts.username is not None:
-        raise NotAUrl("a URL with a user's name: show a token instead")
-    if parts.scheme not in PORTS or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
-        raise NotAUrl(f"{url} is not a URL: {_NEED}")
-    port = PORTS[parts.scheme] if port is None else port  # for who is told none takes the end of an IPv6 address
-    return RestAddress(url, parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
-
-
 def segment(name: str) -> str:
     """Return a name as a segment of a URL's path.
 
     Raises:
-        NotAName: it would be another path, or cannot be sent.
+        NoSuchName: it would be another path, or cannot be sent.
     """
     if name in {"", ".", ".."}:
-        raise NotAName(f'"{name}" is no name that anything has')
+        raise NoSuchName(f'"{name}" is no name that anything has')
     try:
         return quote(name, safe="")
     except UnicodeEncodeError as error:
-        raise NotAName(f"{name!a} is no name that anything has: it is not UTF-8") from error
+        raise NoSuchName(f"{name!a} is no name that anything has: it is not UTF-8") from error
 
 
 def made_up(key: str | None) -> str:

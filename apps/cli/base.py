@@ -65,7 +65,13 @@ def client_of(url: str) -> Iterator["Client"]:
         stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
     except errors.NotAUrl as why:
         stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
-    except (errors.NotAName, errors.NotAToken, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable) as why:
+    except (
+        errors.NoSuchName,
+        errors.NotAToken,
+        identity.NotOursAlone,
+        identity.NoTokenPrinted,
+        trust.NotUsable,
+    ) as why:
         stop(str(why), EXIT_USAGE)
     except (errors.NotAController, identity.NoLogin) as why:
         stop(str(why), EXIT_FAILED)

@@ -55,7 +55,7 @@ def token(url: str) -> str | None:
     said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
     if said or command:
         return said or _printed(command)
-    from headway.transport import addresses  # takes time to import
+    from headway.addresses import addresses  # takes time to import
 
     which = dict.fromkeys((url, *addresses(url)))
     return next((found for one in which if (found := _kept(tokens_path(), one) or _of_login(one))), None)

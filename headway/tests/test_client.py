@@ -9,7 +9,7 @@ import pytest
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
-from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAName, NotAToken, NotAUrl, NotTrusted
+from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NoSuchName, NotAController, NotAToken, NotAUrl, NotTrusted
 from headway.tests.scripted import PROBLEM, scripted
 from mininet_tests.testing.networks import chile_illinois
 
@@ -124,7 +124,7 @@ def test_what_is_no_token_is_not_sent(token):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "\udce4"])
 def test_what_is_no_name_is_not_asked_for(name):
-    with scripted() as server, pytest.raises(NotAName, match="is no name"):
+    with scripted() as server, pytest.raises(NoSuchName, match="is no name"):
         Client(server.url).get_reservation(name)
     assert server.asked == []
 
