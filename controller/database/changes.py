@@ -12,6 +12,7 @@ from controller.database.tables import CHANGES, META
 from controller.database.text import storable
 
 LAST, CUT = "changes last", "changes cut"  # in ``meta``: the last row that was written, the last that was forgotten
+_OUT_OF_ORDER = 1000  # rows that may be saved before an earlier one, as what the clock did during an outage is
 _COLUMNS = (*CHANGES.c,)
 END_COLUMNS = (
     *(select(META.c.value).where(META.c.key == key).scalar_subquery() for key in (LAST, CUT)),
@@ -42,8 +43,9 @@ def changes(connection: Connection, query: ChangeQuery) -> tuple[ChainRow, ...]:
     """Return what a question asks for."""
     after = query.after
     if query.since_us is not None:
-        later = select(CHANGES.c.number).where(CHANGES.c.at_us >= query.since_us).order_by(CHANGES.c.at_us).limit(1)
-        first = connection.execute(later).scalar()
+        made = CHANGES.c.at_us, CHANGES.c.number  # many are made at once, as where all of a night begin together
+        later = select(CHANGES.c.number).where(CHANGES.c.at_us >= query.since_us).order_by(*made).limit(_OUT_OF_ORDER)
+        first = connection.execute(select(func.min(later.subquery().c.number))).scalar()
         if first is None:
             return ()
         after = max(after, first - 1)

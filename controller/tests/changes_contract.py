@@ -113,6 +113,13 @@ class ChangesContract:
         assert [row.number for row in database.changes(replace(ALL, since_us=3, who="token:ana", after=5))] == [7, 9]
         assert database.changes(replace(ALL, since_us=11)) == database.changes(replace(ALL, id="r11")) == ()
 
+    def test_what_was_made_since_then_is_there_though_what_was_made_before_it_was_saved_later(self, database):
+        for number, at_us in ((1, 30), (2, 10), (3, 40)):
+            done(database, recorded(replace(reservation(number), changed_us=at_us)))
+        assert [row.number for row in database.changes(replace(ALL, since_us=5))] == [1, 2, 3]
+        assert [row.number for row in database.changes(replace(ALL, since_us=20))] == [1, 2, 3]
+        assert [row.number for row in database.changes(replace(ALL, since_us=35))] == [3]
+
     def test_the_oldest_are_forgotten_and_the_rest_can_be_verified(self, database, url):
         for n in range(1, 11):
             done(database, recorded(reservation(n)))
