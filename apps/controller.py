@@ -263,7 +263,9 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.warning(plain.event, address=plain.address, why=plain.why)
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
-        led = None if settings.pair is None else leadership(parts, settings.database.url, settings.pair, stop)
+        led = None
+        if settings.pair is not None:
+            led = leadership(parts, settings.database.url, settings.pair, stop, supervisor)
         database = opened(parts, settings.database.url, led)
         built = _built(settings, database, led, trusts_wall=trusts_wall)
         state, hosts = built.state, built.hosts

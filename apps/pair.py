@@ -21,6 +21,7 @@ from controller.state.guard import GuardedState
 from controller.work.leadership import LOOK_S, Leadership
 from hostagent.agent.supervisor import Supervisor
 
+WAITS = "waits for the database"
 STANDS_BY = "stands by; another controller leads"
 LATER = ("ovs.db.idl", "ovs.jsonrpc", "ovs.poller", "ovs.stream", "pyroute2")
 """Imported by who leads when it first needs them, which takes up to 50 ms of a processor: here that is done before."""
@@ -39,11 +40,16 @@ def begin_anew() -> None:
 
 
 def leadership(
-    parts: contextlib.ExitStack, url: str, pair: PairSettings, stop: Stop, deposed: Callable[[], None] = begin_anew
+    parts: contextlib.ExitStack,
+    url: str,
+    pair: PairSettings,
+    stop: Stop,
+    supervisor: Supervisor,
+    deposed: Callable[[], None] = begin_anew,
 ) -> Leadership:
     """Return whether we lead, known by a thread that works until the end, or calls ``deposed``.
 
-    Waits for the database, which must be there before anything can be shown.
+    Waits for the database, which must be there before anything can be shown; that is no start that takes too long.
     """
     row = LeaderRow(url, f"{socket.gethostname()}, process {os.getpid()}", pair.address)
     found = Leadership(row, elapsed_us, pair.ttl_us)
@@ -56,7 +62,9 @@ def leadership(
             if failure.why != said:
                 said = failure.why
                 log.error("standby.waits", why=str(failure))  # noqa: TRY400 (the why is all there is)
-            stop.wait(1)
+                supervisor.ready(WAITS)
+            supervisor.alive(WAITS)
+            stop.wait(ALIVE_S)
 
     def work() -> None:
         found.run()
