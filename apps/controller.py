@@ -263,10 +263,11 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.warning(plain.event, address=plain.address, why=plain.why)
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
-        led = None
-        if settings.pair is not None:
-            led = leadership(parts, settings.database.url, settings.pair, stop, supervisor)
-        database = opened(parts, settings.database.url, led)
+        url, pair_settings = settings.database.url, settings.pair
+        led = None if pair_settings is None else leadership(parts, url, pair_settings, stop, supervisor)
+        if stop.is_set():  # one of a pair has waited for the database until the end
+            return int(stop.failed)
+        database = opened(parts, url, led)
         built = _built(settings, database, led, trusts_wall=trusts_wall)
         state, hosts = built.state, built.hosts
         pair = None if led is None else Pair(led, state, database, built.use_cases.saves, built.clocks)

@@ -1,5 +1,6 @@
 """The controller under a service manager: it says when it is up, that it lives, and that it ends."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -26,15 +27,22 @@ def manager(tmp_path):
 
 @pytest.fixture
 def running(tmp_path, manager):
-    file, log = tmp_path / "controller.yaml", tmp_path / "log"
+    with started(tmp_path, f"store: sqlite:///{tmp_path}/headway.db\n") as process:
+        yield process
+
+
+@contextlib.contextmanager
+def started(folder, settings):
+    """A controller as a process, with these settings beside the usual ones."""
+    file, log = folder / "controller.yaml", folder / "log"
     with socket.create_server((OWN, 0)) as one, socket.create_server((OWN, 0)) as other:
         openflow, rest = one.getsockname()[1], other.getsockname()[1]
-    listen = f'{{openflow: "{OWN}:{openflow}", rest: "{OWN}:{rest}", agents: "unix:{tmp_path}/agents"}}'
-    file.write_text(f"network: {NETWORK}\nlisten: {listen}\nstore: sqlite:///{tmp_path}/headway.db\n")
+    listen = f'{{openflow: "{OWN}:{openflow}", rest: "{OWN}:{rest}", agents: "unix:{folder}/agents"}}'
+    file.write_text(f"network: {NETWORK}\nlisten: {listen}\n{settings}")
     code = "from apps.main import main; main()"
     command = [sys.executable, "-c", code, "controller", "--config", str(file)]
     with log.open("wb") as to:
-        process = subprocess.Popen(command, env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")}, stderr=to)
+        process = subprocess.Popen(command, env={**os.environ, "NOTIFY_SOCKET": str(folder / "notify")}, stderr=to)
     try:
         yield process
     finally:
@@ -62,3 +70,11 @@ def test_one_that_hangs_says_nothing(manager, running):
         while True:
             heard(manager)
     running.send_signal(signal.SIGCONT)
+
+
+def test_one_of_a_pair_that_is_ended_while_it_waits_for_its_database_has_not_failed(manager, tmp_path):
+    nowhere = "store: postgresql://nobody@127.0.0.1:1/headway\npair: {address: 'http://127.0.0.1:8080'}\n"
+    with started(tmp_path, nowhere) as process:
+        assert heard(manager)["STATUS"] == "waits for the database"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
