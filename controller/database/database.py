@@ -287,13 +287,13 @@ class Database(Questions):
     def close(self) -> None:
         """Write what waits, and let the database go; safe to call twice."""
         self.finish()
-        if self._using.acquire(timeout=CLOSE_WITHIN_S):
+        is_ours = self._using.acquire(timeout=CLOSE_WITHIN_S)
+        if is_ours:
             try:
                 self._session.close()
-                self._follower.close()
             finally:
                 self._using.release()
-        else:
+        if not self._follower.close(CLOSE_WITHIN_S) or not is_ours:
             log.error("store.abandoned", database=self.url, why="it hangs; the connection ends with the process")
 
     def _run(self) -> None:

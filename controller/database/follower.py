@@ -97,7 +97,12 @@ class DatabaseFollower:
         self._reconnected()
         return answer
 
-    def close(self) -> None:
-        """Let the connection go, once what is being read has been."""
-        with self._using:
+    def close(self, within_s: float = -1) -> bool:
+        """Let the connection go, once what is being read has been; return False if that takes longer. -1: no limit."""
+        if not self._using.acquire(timeout=within_s):
+            return False
+        try:
             self._session.close()
+        finally:
+            self._using.release()
+        return True

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import re
+import threading
 from functools import partial
 from random import Random
 
@@ -373,3 +374,23 @@ def test_a_connection_that_broke_while_it_stood_by_is_no_save_that_waits(pair, m
     reads.open()
     assert reads.unsaved_us == 0
     saved(reads, of(reservation(2)))
+
+
+def test_a_database_that_hangs_does_not_keep_one_that_stands_by_from_ending(pair, monkeypatch):
+    _, reads = pair
+    monkeypatch.setattr("controller.database.database.CLOSE_WITHIN_S", 0.1)
+    asked, answers = threading.Event(), threading.Event()
+
+    def hangs(_):
+        asked.set()
+        answers.wait(30)
+
+    threading.Thread(target=reads._follower.ask, args=(hangs,), daemon=True).start()
+    assert asked.wait(5)
+    closing = threading.Thread(target=reads.close, daemon=True)
+    closing.start()
+    closing.join(5)
+    is_hung = closing.is_alive()
+    answers.set()
+    closing.join(5)
+    assert not is_hung
