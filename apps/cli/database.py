@@ -1,9 +1,10 @@
 """``headway backup`` and ``restore``: what a controller must not forget, in a file."""
 
+import os
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -29,16 +30,16 @@ def backup(file: File, config: Config = USUAL, database: Url = None) -> None:
     """
     from controller.database.backup import backed_up
     from controller.database.errors import DatabaseError
-    from topology.whole_files import written_whole
 
     rows: dict[str, int] = {}
+    is_stdout = file == STDOUT or _is_stdout(file)
     try:
-        with nullcontext(sys.stdout.buffer) if file == STDOUT else written_whole(file) as out:
+        with nullcontext(sys.stdout.buffer) if is_stdout else _opened(file) as out:
             for line in backed_up(url_of(config, database), rows):
                 out.write(line.encode())
     except (DatabaseError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
-    typer.echo(f"{file}: {_counted(rows)}", err=file == STDOUT)
+    typer.echo(f"{file}: {_counted(rows)}", err=is_stdout)
 
 
 @app.command()
@@ -74,6 +75,26 @@ def url_of(config: Path, database: str | None) -> str:
         return part_of(config, DatabasePart)[0].store.url
     except ConfigError as error:
         base.stop(str(error), base.EXIT_USAGE)
+
+
+def _is_stdout(file: Path) -> bool:
+    """Return whether a name is one of our standard output, as /dev/stdout is."""
+    try:
+        return os.path.samestat(file.stat(), os.fstat(1))
+    except OSError:  # nothing has that name yet
+        return False
+
+
+def _opened(file: Path) -> AbstractContextManager[BinaryIO]:
+    """Return what is there to write into if it is a pipe or a device; else a file that is there once it is whole.
+
+    What takes its place takes that of the file where a link leads, not the link's.
+    """
+    from topology.whole_files import written_whole
+
+    if file.exists() and not file.is_file():
+        return file.open("wb")
+    return written_whole(Path(os.path.realpath(file)))
 
 
 def _counted(rows: dict[str, int]) -> str:

@@ -1,8 +1,13 @@
 """Backups by the command."""
 
+import os
 import stat
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from apps.cli.main import app
@@ -67,6 +72,52 @@ def test_of_two_backups_into_one_file_at_once_the_later_one_is_left_whole(tmp_pa
     assert of_former == [(0, f"{file}: 1 reservations\n")] * 2
     assert run("restore", str(file), "--store", f"sqlite:///{tmp_path}/there.db")[0] == 0
     assert [one.name for one in tmp_path.iterdir() if ".db" not in one.name] == ["b.jsonl"]
+
+
+@pytest.fixture
+def here(tmp_path):
+    """The URL of a database with a reservation."""
+    url = f"sqlite:///{tmp_path}/here.db"
+    with closing(Database(url)) as database:
+        database.open()
+        done(database, of(reservation(1)))
+    return url
+
+
+def test_a_backup_into_a_pipe_is_written_into_it(tmp_path, here):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run("backup", str(pipe), "--store", here) == (0, f"{pipe}: 1 reservations\n")
+        assert stat.S_ISFIFO(pipe.lstat().st_mode)
+        assert os.read(reading, 1 << 16).startswith(b'{"headway_backup":')
+    finally:
+        os.close(reading)
+
+
+def test_a_backup_to_standard_output_by_one_of_its_names_goes_there_behind_what_is_there(tmp_path, here):
+    name, file = tmp_path / "stdout", tmp_path / "all.jsonl"
+    name.symlink_to("/proc/self/fd/1")  # as /dev/stdout is
+    file.write_text("yesterday's\n")
+    command = [Path(sys.executable).parent / "headway", "backup", str(name), "--store", here]
+    with file.open("ab") as out:
+        ended = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, f"{name}: 1 reservations\n")
+    assert name.is_symlink()
+    first, second, *_, last = file.read_text().splitlines()
+    assert (first, second[:18], last[:8]) == ("yesterday's", '{"headway_backup":', '{"rows":')
+
+
+def test_a_backup_by_a_link_is_written_whole_where_that_leads(tmp_path, here):
+    link, file = tmp_path / "latest", tmp_path / "b.jsonl"
+    file.write_text("yesterday's")
+    link.symlink_to("b.jsonl")
+    assert run("backup", str(link), "--store", f"sqlite:///{tmp_path}/none.db")[0] == 1
+    assert file.read_text() == "yesterday's"
+    assert run("backup", str(link), "--store", here)[0] == 0
+    assert link.is_symlink()
+    assert file.read_text().startswith('{"headway_backup":')
 
 
 def test_a_backup_that_fails_leaves_the_former_one(tmp_path):
