@@ -11,7 +11,7 @@ from controller.database import Database, DatabaseError
 from controller.database.errors import DatabaseBusy, UrlNotUsable
 from controller.database.live import all_rows
 from controller.database.schema import known_schemas
-from controller.database.settings import DatabasePart
+from controller.database.settings import PairedPart
 from controller.database.snapshot import snapshot
 from controller.errors import ConfigError
 from controller.restored import RestartView, at_a_restart
@@ -44,7 +44,8 @@ def hindrances_beside(path: Path) -> tuple[str, ...]:
         addresses["rest_socket"] = UnixSocket(listen.rest_socket) if listen.rest_socket else None
         found += _of_addresses(addresses)
     with contextlib.suppress(ConfigError, UrlNotUsable):  # likewise
-        found += _of_the_database(part_of(path, DatabasePart)[0].store.url)
+        part = part_of(path, PairedPart)[0]
+        found += _of_the_database(part.store.url, is_of_pair=part.pair is not None)
     return tuple(found)
 
 
@@ -64,7 +65,7 @@ def _of_addresses(addresses: Mapping[str, ListenAddress | UnixSocket | None]) ->
     return [f"listen.{name}: {why}" for name, address in said for why in _not_free(address)]
 
 
-def _of_the_database(url: str, *, is_of_pair: bool = False) -> list[str]:
+def _of_the_database(url: str, *, is_of_pair: bool) -> list[str]:
     return [f"store: {why}" for why in _not_usable(url, is_of_pair=is_of_pair)]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from apps import start_check
 from apps.cli.main import PANELS, app
-from controller.database import Changes, Database, PurchaseRow
+from controller.database import Changes, Database, DatabaseBusy, PurchaseRow
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import asked, created
 from controller.tests.fakes import image, ready_site
@@ -165,6 +165,19 @@ def test_a_port_that_is_taken_is_named_and_the_exit_code_is_1(config, which):
         code, said = headway("controller", "--config", str(config))
     assert code == 1
     assert str(port) in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("pair", "wrong"), [("", 1), ("pair: {adress: 'https://ctl-b:8080'}", 0)])
+def test_a_file_that_is_wrong_elsewhere_does_not_tell_one_of_a_pair_to_stop_the_other(
+    tmp_path, monkeypatch, pair, wrong
+):
+    def busy(database):
+        raise DatabaseBusy(database.url, "headway, process 812 on ctl-a")
+
+    monkeypatch.setattr(Database, "try_out", busy)
+    file = tmp_path / "controller.yaml"
+    file.write_text(f"listen: everywhere\nstore: postgresql://db/headway\n{pair}\n")
+    assert len(start_check.hindrances_beside(file)) == wrong
 
 
 def test_a_controller_that_is_not_there_is_one_line():

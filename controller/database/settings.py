@@ -52,6 +52,12 @@ class DatabasePart(Section):
     store: DatabaseSection = Field(default_factory=dict, validate_default=True)
 
 
+class PairedPart(DatabasePart):
+    """That, and whether it is one of a pair; what is said of the pair need not be right."""
+
+    pair: object = None
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     """What is kept where.
