@@ -228,7 +228,8 @@ def _leading(
     yield Mending(state, built.switches).run, "mending"
     yield built.audits.run, "audit"
     yield Timekeeper(state, use_cases, built.clocks).run, "clock"
-    yield Recovery(state, use_cases.saves, None if settings.pair is None else begin_anew).run, "recovery"
+    followed = None if settings.pair is None else partial(begin_anew, stop)
+    yield Recovery(state, use_cases.saves, followed).run, "recovery"
     yield Retention(state, database, settings.database.retention_us).run, "retention"
 
 
@@ -288,7 +289,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 pair.lead((built.sessions, *built.writers.values(), *behind.webhooks), hosts.lead)
             except (DatabaseFailed, DatabaseTaken) as failure:  # the database is away again, or another one was quicker
                 log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
-                begin_anew()
+                begin_anew(stop)
+                return int(stop.failed)
             stop.wait(CALM_S)
             while not hosts.greeted.is_set() and not stop.wait(LOOK_S):
                 pass
@@ -309,5 +311,5 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             _let_another_lead(led, behind, database, state)
     log.info("controller.down", failed=stop.failed)
     if stop.again:
-        begin_anew()
+        begin_anew(stop)
     return int(stop.failed)

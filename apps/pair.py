@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 
 import structlog
 
@@ -29,25 +28,23 @@ LATER = ("ovs.db.idl", "ovs.jsonrpc", "ovs.poller", "ovs.stream", "pyroute2")
 log = structlog.get_logger()
 
 
-def begin_anew() -> None:
+def begin_anew(stop: Stop) -> None:
     """Become this very program from its beginning; of what this process was about to do, nothing is done.
 
     That is how a leader ends that has been followed: no thread of it acts once more, and what it remembers is gone.
+    After a signal nothing is done, for the new process would not know of it: this one is about to end.
     """
+    if stop.for_good:
+        return
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 (our own program and arguments)
 
 
 def leadership(
-    parts: contextlib.ExitStack,
-    url: str,
-    pair: PairSettings,
-    stop: Stop,
-    supervisor: Supervisor,
-    deposed: Callable[[], None] = begin_anew,
+    parts: contextlib.ExitStack, url: str, pair: PairSettings, stop: Stop, supervisor: Supervisor
 ) -> Leadership:
-    """Return whether we lead, known by a thread that works until the end, or calls ``deposed``.
+    """Return whether we lead, known by a thread that works until the end, or begins anew when another one leads.
 
     Waits for the database, which must be there before anything can be shown; that is no start that takes too long.
     """
@@ -69,7 +66,7 @@ def leadership(
     def work() -> None:
         found.run()
         if found.standing is PairStanding.DEPOSED:
-            deposed()
+            begin_anew(stop)
 
     thread = threading.Thread(target=work, name="leader", daemon=True)
 

@@ -1,8 +1,8 @@
-"""One controller of a pair as a process, while there is no database."""
+"""One controller of a pair as a process: while there is no database, and when it is to begin anew."""
 
 import contextlib
 
-from apps.pair import leadership
+from apps.pair import begin_anew, leadership
 from apps.process import Stop
 from controller.database.settings import PairSettings
 from controller.plan.leading import TTL_US
@@ -40,3 +40,13 @@ def test_one_that_waits_for_its_database_says_that_it_is_up_and_that_it_lives():
     with contextlib.ExitStack() as parts:
         leadership(parts, NOWHERE, PairSettings("https://a:1", TTL_US), StopsSoon(), supervisor)
     assert supervisor.heard == [("ready", waits), ("alive", waits), ("alive", waits)]
+
+
+def test_who_has_been_told_to_end_does_not_begin_anew(monkeypatch):
+    begun, stop = [], Stop()
+    monkeypatch.setattr("apps.pair.os.execv", lambda *command: begun.append(command))
+    stop.end_for_good()
+    begin_anew(stop)
+    assert begun == []
+    begin_anew(Stop())
+    assert len(begun) == 1
