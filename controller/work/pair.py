@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from controller.database import Database, DatabaseError
+from controller.database import Database, DatabaseBusy, DatabaseError, DatabaseFailed
 from controller.plan.leading import LeaderView, PairStanding
 from controller.saves import Saves
 from controller.state.guard import GuardedState
@@ -108,7 +108,10 @@ class Pair:
             DatabaseError: it does not work, or another leads already.
         """
         term, begun_s = self._leadership.term, time.monotonic()
-        self._database.open(term)
+        try:
+            self._database.open(term)
+        except DatabaseBusy as busy:  # its session has been ended, and its server's process hangs: tried again later
+            raise DatabaseFailed(busy.url, f"who led before has it still: {busy.holder}") from busy
         self._clocks.begin_anew()
         with self._reading:
             self._has_all = True

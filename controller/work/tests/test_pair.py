@@ -1,9 +1,12 @@
-"""One that stands by reads what the leader writes again as soon as a database that was silent answers."""
+"""One of a pair beside a database that is silent, or that the one before has still."""
 
 import threading
 import time
 from types import SimpleNamespace
 
+import pytest
+
+from controller.database import DatabaseBusy, DatabaseFailed
 from controller.database.leader_row import SeenLeader
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import GIGABIT
@@ -47,3 +50,18 @@ def test_who_has_waited_for_the_database_does_not_rest_from_it():
         thread.join(5)
     rested_s = saves.begun_s[1] - saves.begun_s[0] - SILENT_S
     assert rested_s < 2 * SILENT_S  # three times as long, if it had worked all the while
+
+
+class HeldStill:
+    """A database that the session of who led before has still."""
+
+    def open(self, _term):
+        """Be refused."""
+        raise DatabaseBusy("postgresql://db/headway", "headway, process 812 on ctl-a")
+
+
+def test_who_does_not_get_the_lock_of_who_led_before_does_not_lead_and_tells_to_stop_nobody():
+    state = GuardedState(Site(GIGABIT, DEFAULT_POLICY, (), 300), Clock().instant, 0, stands_by=True)
+    pair = Pair(SimpleNamespace(term=7), state, HeldStill(), None, None)
+    with pytest.raises(DatabaseFailed, match=r"process 812 on ctl-a$"):  # as of a database that is away
+        pair.lead((), lambda: None)
