@@ -89,6 +89,7 @@ def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[
     connection.execute(text(f"DROP TABLE IF EXISTS {VERSION_TABLE}"))
     migrate(connection, shown, to=head["schema"], written_by=str(head.get("written_by")))
     tables = {table.name: table for table in _tables(connection)}
+    columns = {name: {*table.columns.keys()} for name, table in tables.items()}
     rows = dict.fromkeys(tables, 0)
     waiting: list[dict[str, Any]] = []
     of, told = "", -1
@@ -97,12 +98,15 @@ def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[
         if "rows" in said:
             told = said["rows"]
             break
-        if said.get("table") not in tables:
-            raise NotRestorable(f"{said.get('table')} is no table of a database with schema {head['schema']}")
-        if said["table"] != of or len(waiting) == _AT_ONCE:
+        name, row = str(said.get("table")), said.get("row")
+        if name not in tables:
+            raise NotRestorable(f"{name} is no table of a database with schema {head['schema']}")
+        if not isinstance(row, dict) or row.keys() != columns[name]:
+            raise NotRestorable(f"the backup is damaged: a line of {name} is no row of it; nothing is restored")
+        if name != of or len(waiting) == _AT_ONCE:
             _put(connection, tables.get(of), waiting)
-            of, waiting = said["table"], []
-        waiting.append(said["row"])
+            of, waiting = name, []
+        waiting.append(row)
         rows[of] += 1
     _put(connection, tables.get(of), waiting)
     if told != sum(rows.values()):
@@ -111,8 +115,12 @@ def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[
 
 
 def _put(connection: Connection, table: Table | None, rows: list[dict[str, Any]]) -> None:
-    if table is not None and rows:
+    if table is None or not rows:
+        return
+    try:
         connection.execute(insert(table), rows)
+    except (OverflowError, UnicodeEncodeError) as error:  # a driver's own, which is no error of a database
+        raise NotRestorable(f"the backup is damaged: a row of {table.name}: {error}; nothing is restored") from None
 
 
 def _tables(connection: Connection) -> list[Table]:

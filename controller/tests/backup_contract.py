@@ -12,6 +12,7 @@ from controller.database import Changes, Database, DatabaseBusy, DatabaseFailed,
 from controller.database.backup import backed_up, restore
 from controller.database.clock import SavedTime
 from controller.database.errors import NotRestorable
+from controller.database.rows import purchase_row
 from controller.database.tables import METADATA
 from controller.plan.lifecycle import ReservationState
 from controller.tests.database_child import reservation
@@ -56,6 +57,29 @@ class BackupContract:
                 assert after.load().reservations == ()
         with pytest.raises(DatabaseNewer):
             restore(url, [lines[0].replace('"schema":"', '"schema":"9')])
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            '{"table":"meta"}',
+            '{"table":["meta"],"row":{}}',
+            '{"table":"meta","row":7}',
+            '{"table":"meta","row":{"key":"k","value":{}}}',
+            '{"table":"meta","row":{"key":"k","value":"v","more":1}}',
+            '{"table":"meta","row":{"key":"k"}}',
+            '{"table":"meta","row":{"key":"k","value":"\\ud800"}}',
+            json.dumps({"table": "purchases", "row": purchase_row(PurchaseRow("c", "p", 1, 10**23, 1, "active"))}),
+        ],
+    )
+    def test_what_is_no_row_of_ours_is_refused_in_a_sentence(self, url, row):
+        with opened(url) as database:
+            done(database, of(reservation(1)))
+        head, *rows, _ = backed_up(url, {})
+        emptied(url)
+        with pytest.raises((NotRestorable, DatabaseFailed)):
+            restore(url, [head, *rows, row, json.dumps({"rows": len(rows) + 1})])
+        with opened(url) as after:
+            assert after.load().reservations == ()
 
     def test_what_ends_after_a_restore_comes_behind_all_that_ended_before_it(self, url):
         with opened(url) as database:
