@@ -76,7 +76,8 @@ class Operations(PromiseOperations):
     ) -> RememberedPage:
         """Return who has changed what, when and from where, a page at a time, in the order in which that was saved.
 
-        Each was written in the transaction that has changed it. Nothing comes before a cursor later.
+        Each was written in the transaction that has changed it. Nothing comes before a cursor later, unless a
+        backup was restored: the numbers go on from its last one, and who has read beyond that begins anew there.
         """
         answer: RememberedPage = self.call(
             Asked(

@@ -87,7 +87,8 @@ class ChangesMade:
     def page(self, request: Request, query: Annotated[ChangesQuery, Query()]) -> Response:
         """Return who has changed what, when and from where, a page at a time, in the order in which that was saved.
 
-        Each was written in the transaction that has changed it. Nothing comes before a cursor later.
+        Each was written in the transaction that has changed it. Nothing comes before a cursor later, unless a backup
+        was restored: the numbers go on from its last one, and who has read beyond that begins anew there.
         """
         after = 0 if query.cursor is None else sequence_after(query.cursor)
         found = self._changes(ChangeQuery(after, query.limit + 1, query.id, query.who, query.since))
