@@ -90,7 +90,7 @@ class AgentConnection:
 
     def send(self, message: bytes) -> None:
         """Send a message; nothing if the connection is not open any more."""
-        if self._protocol.state is State.OPEN:
+        if self._protocol.state is State.OPEN and not self._over:
             self._protocol.send_text(message)
             self._flush()
 

@@ -179,7 +179,8 @@ class HostSessions:
             session.connection.send(session.message)
         else:
             wait_s = min(wait_s, MAY_AGAIN_S)
-        session.renewal = self._loop.call_later(wait_s, self._tell, session)
+        if session.connection in self._by_connection:  # telling it may have ended it
+            session.renewal = self._loop.call_later(wait_s, self._tell, session)
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(AT_ONCE):

@@ -220,6 +220,27 @@ def test_what_an_agent_declines_reaches_the_listener(served, agent):
     assert served[2].demand == [("base20", demand)]
 
 
+def test_a_host_that_is_lost_while_it_is_told_is_told_nothing_more(served, agent):
+    _, sessions, listener = served
+    session = sessions._sessions["base20"]
+    session.connection.send = lambda _: session.connection.abort("reset")
+    eventually(lambda: listener.down == ["base20"], within_s=5, what="it is lost at its next renewal")
+
+    async def is_over():  # in the server's thread, when what it did then is done
+        return session.renewal.cancelled()
+
+    assert asyncio.run_coroutine_threadsafe(is_over(), sessions._loop).result(20)
+
+
+def test_nothing_is_kept_for_a_host_that_is_gone(served, agent):
+    _, sessions, listener = served
+    gone = sessions._sessions["base20"].connection
+    sessions._loop.call_soon_threadsafe(gone.abort, "reset")
+    eventually(lambda: listener.down == ["base20"], within_s=5, what="it is gone")
+    gone.send(bytes(1000))
+    assert not gone._unsent
+
+
 def test_an_older_plan_that_was_under_way_is_not_sent_after_the_newer_one(served, agent):
     served[1].send("base20", Allocations(6, LEASE_MS))
     served[1].send("base20", Allocations(9, LEASE_MS))
