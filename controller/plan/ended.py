@@ -67,6 +67,11 @@ def check_same(known: Announcement, fingerprint: str, field: str, name: str) -> 
         raise Taken(field, name)
 
 
+def _is_of(known: Announcement, flow: FlowId, host: str) -> bool:
+    """Return whether a flow of an announcement is sent by a host."""
+    return any(one.name == flow and one.machine == host for one in known.flows)
+
+
 class Ended:
     """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones."""
 
@@ -101,16 +106,16 @@ class Ended:
         self._uses(ended)
         return ended
 
-    def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
-        """Take in a count of an entry; it is the last one if the entry has ended.
+    def counted(self, host: str, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
+        """Take in a host's count of an entry; it is the last one if the entry has ended.
 
-        Return whether a flow has now delivered all that was announced of it.
+        Return whether a flow has now delivered all that was announced of it. What is said of another host's is nothing.
         """
         flow = FlowId(seen.name)
         known = self._announcements.get(self._owners.get(flow, ""))
-        if (known is None or is_last) and self._was_lately(flow, seen, now_us, is_last=is_last):
+        if (known is None or is_last) and self._was_lately(host, seen, now_us, is_last=is_last):
             return False
-        if known is None:
+        if known is None or not _is_of(known, flow, host):
             return False
         return self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
 
@@ -167,11 +172,13 @@ class Ended:
             self._unsaved_counts.put(known.announcement_id, known, now)
         return now.left_bytes().keys() != known.left_bytes().keys()
 
-    def _was_lately(self, flow: FlowId, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
-        """Take in a count of a flow whose announcement has ended; return whether it was of one."""
+    def _was_lately(self, host: str, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
+        """Take in a host's count of a flow whose announcement has ended; return whether it was of one."""
+        flow = FlowId(seen.name)
         for ended in reversed(self.lately.values()):
             for one in ended.announcement.delivered:
-                if one.flow == flow and not one.is_last and one.counted_since_ns in {0, seen.counted_since_ns}:
+                goes_on = one.flow == flow and not one.is_last and one.counted_since_ns in {0, seen.counted_since_ns}
+                if goes_on and _is_of(ended.announcement, flow, host):
                     delivered = with_count(ended.announcement.delivered, flow, seen, now_us, is_last=is_last)
                     self._put(replace(ended, announcement=ended.announcement.with_delivered(delivered)))
                     return True

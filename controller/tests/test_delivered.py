@@ -169,6 +169,24 @@ def test_the_count_of_one_that_was_released_is_not_the_next_ones_of_its_name(sit
     assert total_bytes(known.delivered) == 7 + 3 + 20
 
 
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_what_another_host_says_of_a_flow_is_no_count_of_it(site, is_ended):
+    known = announced(site)
+    site.converge()
+    count = entry("image/base20", known.size_bytes)
+    tell(site, "base21", *(() if is_ended else (count,)), ended=(count,) if is_ended else ())
+    assert (state(site), total_bytes(read(site).one("image").delivered)) == ("promised", 0)
+
+
+def test_what_another_host_says_of_a_flow_that_has_ended_is_no_count_of_it(site):
+    known = announced(site)
+    tell(site, "base20", entry("image/base20", 5))
+    site.use_cases.forget("image").saved.result()
+    tell(site, "base21", ended=(entry("image/base20", known.size_bytes),))
+    ended = read(site).one("image")
+    assert (ended.state, [one.is_last for one in ended.announcement.delivered]) == ("released", [False])
+
+
 # Agents and controllers that are started again.
 
 

@@ -46,7 +46,7 @@ class Tellings:
                 if one.host in self.virtual.metered:
                     continue  # it has no agent: nobody counts there
                 rtt_us = network.path_rtt_us(one.path)
-                self.virtual.delivered(one.flow, one.confirmed_bytes(now_us, rtt_us), known.begun_us)
+                self.virtual.delivered(one.host, one.flow, one.confirmed_bytes(now_us, rtt_us), known.begun_us)
         told = {host: tuple(one.tells(EVERY_US) for one in found) for host, found in self.receivers.stores.items()}
         for host, stores in told.items():
             self.virtual.told(host, stores)

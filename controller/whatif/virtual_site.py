@@ -155,10 +155,10 @@ class VirtualSite:
             self.held[host] = tuple(e.stepped_down() if e.flow.name == name else e for e in self.held[host])
         self._is_behind = True
 
-    def delivered(self, flow: FlowId, payload_bytes: int, since_us: int) -> None:
+    def delivered(self, host: str, flow: FlowId, payload_bytes: int, since_us: int) -> None:
         """Take in how much of an announced flow has arrived, as its host has counted since a time."""
         seen = EntryTelemetry(flow, 1, 1, payload_bytes, 0, 0, 0, counted_since_ns=since_us * 1000)
-        if self.state.wished.ledger.ended.counted(seen, self.now_us, is_last=False):
+        if self.state.wished.ledger.ended.counted(host, seen, self.now_us, is_last=False):
             self._is_behind = True
 
     def told(self, host: str, stores: tuple[StoreTelemetry, ...]) -> None:
