@@ -16,16 +16,17 @@ would not be kept.
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from topology.addresses import Address, Prefix
-from topology.telemetry import REPORT, OpenEnum, Telemetry
+from topology.telemetry import FIRST_ALONE, REPORT, OpenEnum, Telemetry
 
 ATTACH_PATH = "/headway/agents"
 PING_S = 5.0
 SILENT_S = 15.0  # two pings may be lost
 LONGEST_BYTES = 1 << 20  # of a message
+MOST_MISTAKES = 20  # that are said of a message
 MOST_INTERFACES, MOST_ADDRESSES = 64, 64  # of a host, and of an interface: more are not told
 SAID_AGAIN_S = 60.0  # who is refused dials again every few seconds: either end logs that once in this time
 
@@ -89,9 +90,9 @@ class Allocation:
     own_dscp: Annotated[int, Field(ge=0, le=63)] | None = None
     standby_bps: Annotated[int, Field(gt=0)] | None = None
     size_bytes: Annotated[int, Field(ge=0)] = 0
-    circuits: tuple[str, ...] = ()
-    also: tuple[Prefix, ...] = ()
-    sources: tuple[Prefix, ...] = ()
+    circuits: Annotated[tuple[str, ...], FIRST_ALONE] = ()
+    also: Annotated[tuple[Prefix, ...], FIRST_ALONE] = ()
+    sources: Annotated[tuple[Prefix, ...], FIRST_ALONE] = ()
     lanes: str = ""
     tail: Tail = Tail.PLAIN
 
@@ -175,7 +176,7 @@ class Hello:
     kernel: str
     epoch: int | None = None
     lease_left_ms: Annotated[int, Field(ge=0)] = 0
-    entries: tuple[Allocation, ...] = ()
+    entries: Annotated[tuple[Allocation, ...], FIRST_ALONE] = ()
     interfaces: Annotated[tuple[HostInterface, ...], Field(max_length=MOST_INTERFACES)] = ()
     codes_tails: bool = False
     kind: Literal["hello"] = "hello"
@@ -282,6 +283,11 @@ def parsed_from_agent(data: bytes) -> UpMessage:
     """Return the agent's message.
 
     Raises:
-        ValueError: not a valid message (pydantic names the field).
+        ValueError: not a valid message (pydantic names the field; of many mistakes it is said how many).
     """
-    return _UP.validate_json(data)
+    try:
+        return _UP.validate_json(data)
+    except ValidationError as error:
+        if error.error_count() > MOST_MISTAKES:  # the text of all of them would be many times the message
+            raise ValueError(f"{error.error_count()} mistakes") from None
+        raise

@@ -6,13 +6,14 @@ A message of :mod:`topology.protocol`, which says what holds for all of them.
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, FailFast, Field
 from pydantic.dataclasses import dataclass
 
 from topology.addresses import Prefix
 
 MOST_STORES = 64  # of a host
 REPORT = ConfigDict(extra="ignore", strict=False)  # what an agent says: a field of a newer one is passed over
+FIRST_ALONE = FailFast()  # of the mistakes in a list: a message may be full of them, and each is kept and written down
 
 
 @dataclass(frozen=True, slots=True, config=REPORT)
@@ -104,7 +105,7 @@ class StoreTelemetry:
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     first_port: Annotated[int, Field(ge=0, le=65535)] = 0
     last_port: Annotated[int, Field(ge=0, le=65535)] = 65535
-    senders: tuple[Prefix, ...] = ()
+    senders: Annotated[tuple[Prefix, ...], FIRST_ALONE] = ()
     most_bytes: Annotated[int, Field(ge=0)] = 0
 
 
@@ -122,7 +123,7 @@ class Telemetry:
 
     epoch: int
     lease_left_ms: int
-    entries: tuple[EntryTelemetry, ...] = ()
-    ended: tuple[EntryTelemetry, ...] = ()
+    entries: Annotated[tuple[EntryTelemetry, ...], FIRST_ALONE] = ()
+    ended: Annotated[tuple[EntryTelemetry, ...], FIRST_ALONE] = ()
     stores: Annotated[tuple[StoreTelemetry, ...], Field(max_length=MOST_STORES)] = ()
     kind: Literal["telemetry"] = "telemetry"

@@ -7,8 +7,10 @@ from ipaddress import ip_address
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from topology.protocol import (
+    MOST_MISTAKES,
     Allocation,
     Allocations,
     Applied,
@@ -120,3 +122,30 @@ def test_an_agent_does_not_act_on_a_plan_of_which_it_does_not_know_a_part(inside
     (told["entries"][0] if inside else told)["only_on_sundays"] = True
     with pytest.raises(ValueError, match="only_on_sundays"):
         parsed_allocations(json.dumps(told).encode())
+
+
+ALLOCATION = b'{"kind":"hello","host":"a","version":"0","kernel":"6","entries":[{'
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (b'{"kind":"telemetry","epoch":1,"lease_left_ms":1,"entries":[', b"]}"),
+        (b'{"kind":"telemetry","epoch":1,"lease_left_ms":1,"ended":[', b"]}"),
+        (b'{"kind":"telemetry","epoch":1,"lease_left_ms":1,"stores":[{"senders":[', b"]}]}"),
+        (b'{"kind":"hello","host":"a","version":"0","kernel":"6","entries":[', b"]}"),
+        (ALLOCATION + b'"circuits":[', b"]}]}"),
+        (ALLOCATION + b'"also":[', b"]}]}"),
+        (ALLOCATION + b'"sources":[', b"]}]}"),
+    ],
+)
+def test_in_a_list_that_is_full_of_mistakes_only_the_first_is_looked_at(start, end):
+    with pytest.raises(ValidationError) as caught:
+        parsed_from_agent(start + b",".join([b"{}"] * 1000) + end)
+    assert caught.value.error_count() <= MOST_MISTAKES
+
+
+def test_of_more_mistakes_than_anybody_reads_it_is_said_how_many():
+    unknown = b",".join(b'"k%d":0' % number for number in range(1000))
+    with pytest.raises(ValueError, match=r"^100\d mistakes$"):
+        parsed_from_agent(ALLOCATION + unknown + b"}]}")
