@@ -206,6 +206,7 @@ class Agent:
         except NotEncodable as error:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
+        self._note_lapse()  # of the lease before this one
         with self._lock:
             if not before.lease_left_ms(began_ns):
                 self._counting.not_counted(before.plan.held)

@@ -164,7 +164,8 @@ def status_from(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Age
         _entry(one, _of(one.name, now), _of(one.name, last), _of(one.name, first), took_ns)
         for one in newest.allocations
     )
-    lease_left_ms = max(0, newest.telemetry.lease_left_ms - age_ms)
+    is_plan = newest.telemetry.epoch > 0  # 0 is said, and renewed as any other, by a controller that has none for us
+    lease_left_ms = max(0, newest.telemetry.lease_left_ms - age_ms) if is_plan else 0
     return AgentStatus(
         identity=identity,
         state=_state(newest, entries, lease_left_ms, age_ms),
@@ -185,7 +186,7 @@ def _state(newest: Sight, entries: tuple[EntryStatus, ...], lease_left_ms: int, 
     """Return the state; the worst that holds."""
     if age_ms > STALE_MS:
         return AgentState.STUCK
-    if not newest.lease_ms:
+    if not newest.lease_ms or not newest.telemetry.epoch:
         return AgentState.NO_PLAN
     if not lease_left_ms:
         return AgentState.LEASE_OVER

@@ -70,6 +70,11 @@ def test_the_state_is_the_worst_that_holds(seen, at_s, state):
     assert stands(seen, at_s=at_s).state is state
 
 
+def test_a_controller_that_has_no_plan_for_the_host_is_no_plan_however_often_it_says_so():
+    now = stands(Sight(SECOND_NS, Telemetry(0, 2000), lease_ms=3000, controller="192.0.2.9:50051", attached_s=1))
+    assert (now.state, now.lease_left_ms) == (AgentState.NO_PLAN, 0)
+
+
 def test_a_status_survives_its_json():
     now = stands(sight(0), sight(1, delivered=5))
     assert parsed_status(status_bytes(now)) == now

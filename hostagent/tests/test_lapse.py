@@ -1,0 +1,35 @@
+"""What the agent says of a lease that is over; how the kernel part takes it is in ``test_lease_root``."""
+
+from hostagent.agent.agent import Agent
+from hostagent.agent.stream import Received
+from hostagent.lease_clock import lease_now_ns
+from hostagent.log import log
+from hostagent.settings import AgentSettings
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import Allocations, to_bytes
+
+
+class KernelWithoutEntries:
+    """Holds what it is given, which here are no entries."""
+
+    def apply(self, change, expires_ns, epoch):
+        """Take it."""
+
+    def counters(self, slots):
+        """Return none: there are no entries."""
+        return ()
+
+
+def told(agent, epoch, lease_ms):
+    """Let a controller without entries for it tell an agent its plan."""
+    agent._answer(Received(to_bytes(Allocations(epoch, lease_ms)), lease_now_ns()))
+
+
+def test_a_lease_that_is_over_is_said_though_a_controller_that_has_no_plan_comes_before_the_next_look():
+    agent = Agent(AgentSettings("base20", ("127.0.0.1:1",)), KernelWithoutEntries(), None)
+    with log.captured() as events:
+        told(agent, 7, 50)
+        eventually(lambda: not agent._in_force.lease_left_ms(lease_now_ns()), within_s=5, what="its lease is over")
+        told(agent, 0, 3000)
+    said = [(one["event"], one["epoch"]) for one in events]
+    assert said == [("agent.applied", 7), ("agent.lease_over", 7), ("agent.applied", 0)]
