@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from topology.addresses import Prefix
 
 MOST_STORES = 64  # of a host
+LONGEST_NAME = 64  # of a store, characters
 REPORT = ConfigDict(extra="ignore", strict=False)  # what an agent says: a field of a newer one is passed over
 FIRST_ALONE = FailFast()  # of the mistakes in a list: a message may be full of them, and each is kept and written down
 
@@ -96,7 +97,7 @@ class StoreTelemetry:
         most_bytes: what it can take at once when nothing waits there; 0 if that is not known.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
     drained_bps: Annotated[int, Field(ge=0)]
     is_waiting: bool
     unread_bytes: Annotated[int, Field(ge=0)]

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from topology import units
+from topology.telemetry import LONGEST_NAME
 
 LARGEST_PORT = 65535
 
@@ -63,7 +64,7 @@ class IntakeStore:
     """
 
     path: Path
-    name: Annotated[str, Field(pattern=r"[A-Za-z0-9._-]{0,40}")] = ""
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,40}$")] = ""
     ports: Ports | None = None
     senders: Annotated[tuple[IPv4Network | IPv6Network, ...], Field(alias="from")] = ()
     rate: Rate | None = None
@@ -89,6 +90,10 @@ def problems(stores: tuple[IntakeStore, ...]) -> tuple[str, ...]:
             found.append(f'stores[{number}].path: "{store.path}" is not absolute, try "/{store.path}"')
         elif why := _unseen(store.path):
             found.append(f"stores[{number}].path: {why}")
+        if len(store.called) > LONGEST_NAME:
+            found.append(
+                f'stores[{number}].name: "{store.called}" is longer than {LONGEST_NAME} characters: give it a name'
+            )
         if store.called in names:
             found.append(f'stores[{number}].name: there is already a store "{store.called}": give one of them a name')
         names.append(store.called)

@@ -19,7 +19,7 @@ from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, PressureStat
 from hostagent.stores.settings import IntakeStore, PortRange
 from hostagent.stores.stores import Stores
 from topology.protocol import parsed_from_agent, to_bytes
-from topology.telemetry import StoreBrake, Telemetry
+from topology.telemetry import LONGEST_NAME, StoreBrake, Telemetry
 
 S_NS, MB, MBIT = 10**9, 10**6, 10**6
 GOOD = 'host: arch\ncontrollers: ["unix:/run/c.sock"]\n'
@@ -53,6 +53,22 @@ def test_all_that_is_wrong_with_stores_is_told_at_once():
         'stores[2].path: "data" is not absolute, try "/data"',
         "stores[3].path: there is no /no/such/place: make it, or mount what is to be there",
     }
+
+
+@pytest.mark.parametrize("name", ["x" * 41, "two words", "a/b"])
+def test_a_stores_name_is_one_short_word(tmp_path, name):
+    with pytest.raises(AgentConfigError, match=r"stores\[0\]\.name: "):
+        parsed_settings(f"{GOOD}stores: [{{path: {tmp_path}, name: {name}}}]\n")
+
+
+def test_a_folder_whose_name_is_longer_than_what_can_be_told_needs_another_name(tmp_path):
+    path = tmp_path / ("d" * (LONGEST_NAME + 1))
+    path.mkdir()
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(f"{GOOD}stores: [{{path: {path}}}]\n")
+    problem = f'stores[0].name: "{path.name}" is longer than {LONGEST_NAME} characters: give it a name'
+    assert caught.value.problems == (problem,)
+    assert parsed_settings(f"{GOOD}stores: [{{path: {path}, name: data}}]\n").stores[0].called == "data"
 
 
 def look(at_s, received_mb, unread_mb, disk_state=None, room_mb=10):
