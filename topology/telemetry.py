@@ -120,6 +120,7 @@ class Telemetry:
         entries: its entries.
         ended: the last counts of those that have left it lately; each is said for a minute, for a message may be lost.
         stores: where the host puts what it receives, if its configuration says so.
+        at_us: when the counters were read, by the host's own clock; 0 from an agent that does not say.
     """
 
     epoch: int
@@ -127,4 +128,5 @@ class Telemetry:
     entries: Annotated[tuple[EntryTelemetry, ...], FIRST_ALONE] = ()
     ended: Annotated[tuple[EntryTelemetry, ...], FIRST_ALONE] = ()
     stores: Annotated[tuple[StoreTelemetry, ...], Field(max_length=MOST_STORES)] = ()
+    at_us: Annotated[int, Field(ge=0)] = 0
     kind: Literal["telemetry"] = "telemetry"

@@ -57,12 +57,20 @@ class Telling:
         has_lease: whether its lease held.
         elapsed_us: when it came, elapsed time.
         now_us: when it came, Unix time.
+        host_us: when its counters were read, by the host's own clock; 0 if it does not say.
     """
 
     entries: Mapping[str, EntryTelemetry]
     has_lease: bool
     elapsed_us: int
     now_us: int
+    host_us: int = 0
+
+    def since_us(self, before: "Telling") -> int:
+        """Return the time since the one before: by the host's clock, for they may come late and together."""
+        if self.host_us and before.host_us:
+            return self.host_us - before.host_us
+        return self.elapsed_us - before.elapsed_us
 
 
 def progress(
@@ -79,7 +87,7 @@ def progress(
     found = {}
     for name, seen in now.entries.items():
         earlier = None if before is None else before.entries.get(name)
-        took_us = 0 if before is None else now.elapsed_us - before.elapsed_us
+        took_us = 0 if before is None else now.since_us(before)
         rate_bps = moved_bytes(earlier, seen) * 8_000_000 // took_us if took_us > 0 and earlier is not None else 0
         hindrance = (
             _hindrance(earlier, seen, rate_bps, planned_bps.get(name, 0)) if now.has_lease else Hindrance.NO_LEASE

@@ -108,7 +108,8 @@ class HostState(NamedTuple):
         if self.telemetry is None or not self.telemetry_us or not self.connected:
             return None
         entries = {seen.name: seen for seen in self.telemetry.entries}
-        return Telling(entries, self.telemetry.lease_left_ms > 0, self.telemetry_us, 0)
+        has_lease, host_us = self.telemetry.lease_left_ms > 0, self.telemetry.at_us
+        return Telling(entries, has_lease, self.telemetry_us, 0, host_us)
 
     def delivers(self, name: str, started_us: int) -> EntryProgress:
         """Return what an entry of this host delivers; the controller runs since ``started_us``, Unix time."""

@@ -348,7 +348,8 @@ class Agent:
             self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NOT_KEPT_BACK))
             for name, seen in seen_by_name.items()
         )
-        return Telemetry(in_force.epoch, in_force.lease_left_ms(lease_now_ns()), entries, self._counting.ended(now_ns))
+        left_ms, ended = in_force.lease_left_ms(lease_now_ns()), self._counting.ended(now_ns)
+        return Telemetry(in_force.epoch, left_ms, entries, ended, at_us=now_ns // 1000)
 
     def _ends(self, before: KernelPlan, now_ns: int) -> bool:
         """Keep the last counts of entries that are not in the kernel any more; return whether there are any."""
