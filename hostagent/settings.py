@@ -1,7 +1,7 @@
 """The agent's configuration: one YAML file, read once into a frozen value; all its problems at once."""
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +17,25 @@ from topology import units
 from topology.telemetry import MOST_STORES
 from topology.yaml_text import NotYaml, values_of
 
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/?#@]+):([0-9]{1,5})")
 _SAME_MACHINE = re.compile(r"unix:/\S+")
+
+
+def _host_of(text: str, example: str) -> str:
+    """Return the host of ``host:port``.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[2]) <= 65535:
+        raise ValueError(f'"{text}" is not an address and port, try "{example}"')
+    if match[1].startswith("["):
+        try:
+            IPv6Address(match[1].strip("[]"))
+        except ValueError as error:
+            raise ValueError(f'"{match[1]}" is not an address of IPv6: {error}') from error
+    return match[1]
 
 
 def _checked_endpoint(text: str) -> str:
@@ -27,9 +44,7 @@ def _checked_endpoint(text: str) -> str:
     Raises:
         ValueError: it is not that.
     """
-    match = _ADDRESS.fullmatch(text)
-    if match is None or not 0 < int(match[2]) <= 65535:
-        raise ValueError(f'"{text}" is not an address and port, try "127.0.0.1:9431"')
+    _host_of(text, "127.0.0.1:9431")
     return text
 
 
@@ -39,15 +54,13 @@ def _checked_address(text: str) -> str:
     Raises:
         ValueError: it is not that.
     """
-    match = _ADDRESS.fullmatch(text)
     if _SAME_MACHINE.fullmatch(text):
         return text
-    if match is None or not 0 < int(match[2]) <= 65535:
-        raise ValueError(f'"{text}" is not an address and port, try "192.0.2.1:50051"')
+    host = _host_of(text, "192.0.2.1:50051")
     try:
-        match[1].encode("idna")
+        host.encode("idna")
     except UnicodeError as error:  # no name server can be asked for it
-        raise ValueError(f'"{match[1]}" is not the name of a host: a label of it is empty or too long') from error
+        raise ValueError(f'"{host}" is not the name of a host: a label of it is empty or too long') from error
     return text
 
 

@@ -66,6 +66,20 @@ def test_a_name_that_no_name_server_can_be_asked_for_is_refused(name):
     assert problem == f'controllers[0]: "{name}" is not the name of a host: a label of it is empty or too long'
 
 
+@pytest.mark.parametrize("host", ["ctl#a", "me@ctl", "ctl/a", "ctl?a"])
+def test_an_address_with_what_is_no_part_of_a_name_is_a_problem(host):
+    with pytest.raises(AgentConfigError, match=r"^controllers\[1\]: .* is not an address and port"):
+        parsed_settings(GOOD.replace("[2001:db8::1]", host))
+
+
+@pytest.mark.parametrize("host", ["[2001:db8:1]", "[::1::]", "[192.0.2.1]"])
+@pytest.mark.parametrize("key", [r"controllers\[1\]", "metrics"])
+def test_an_address_of_ipv6_that_is_mistyped_is_a_problem(key, host):
+    text = f"{GOOD}metrics: '{host}:9431'\n" if key == "metrics" else GOOD.replace("[2001:db8::1]", host)
+    with pytest.raises(AgentConfigError, match=rf'^{key}: "{re.escape(host)}" is not an address of IPv6: '):
+        parsed_settings(text)
+
+
 def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(GOOD).metrics is None
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"
