@@ -63,7 +63,10 @@ def surveyed(
 
 def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
     """Return what asks the agent of a network namespace, of this one if none is named, how it stands."""
-    path = status_socket.socket_path(run_dir, namespace or Namespace.of_this_process().id)
+    try:
+        path = status_socket.socket_path(run_dir, namespace or Namespace.of_this_process().id)
+    except OSError as error:  # before Linux 5.14
+        raise failed(f"no agent runs on this kernel: {error.strerror}; headway agent check", EXIT_FAILED) from error
 
     def ask() -> AgentStatus:
         try:

@@ -91,6 +91,7 @@ def run(settings: AgentSettings) -> int:
     supervisor = Supervisor.of_this_process(os.environ)
     try:
         with contextlib.ExitStack() as undo:
+            _check(settings)  # first: what is asked of the kernel below may be what it lacks
             namespace = Namespace.of_this_process()
             agent = _started(settings, namespace, supervisor, undo)
             watch = Watchdog(agent.report, _identity(settings, namespace), agent.has_news)
@@ -104,21 +105,29 @@ def run(settings: AgentSettings) -> int:
     return EXIT_ENVIRONMENT
 
 
-def _started(
-    settings: AgentSettings, namespace: Namespace, supervisor: Supervisor, undo: contextlib.ExitStack
-) -> Agent:
-    """Return an agent with its kernel part loaded.
+def _check(settings: AgentSettings) -> None:
+    """Look whether this host has what an agent needs.
 
     Raises:
-        EnvironmentLacking: the host lacks something.
-        AgentError: another agent runs here, or the kernel refused something.
-        OSError: a file of the system's or of the run directory cannot be used.
+        EnvironmentLacking: it lacks something.
+        OSError: a file of the system's cannot be read.
     """
     lacks = [str(lack) for lack in probe.lacking(probe.facts(settings.cgroup))]
     if settings.metrics is not None and importlib.util.find_spec("prometheus_client") is None:
         lacks.append(NO_METRICS)
     if lacks:
         raise EnvironmentLacking(tuple(lacks))
+
+
+def _started(
+    settings: AgentSettings, namespace: Namespace, supervisor: Supervisor, undo: contextlib.ExitStack
+) -> Agent:
+    """Return an agent with its kernel part loaded.
+
+    Raises:
+        AgentError: another agent runs here, or the kernel refused something.
+        OSError: a file of the system's or of the run directory cannot be used.
+    """
     kernel = Kernel(namespace, settings.cgroup, settings.run_dir, settings.tuning, supervisor.inherited)
     undo.callback(supervisor.forget, kernel.descriptors)
     undo.callback(kernel.close)

@@ -134,12 +134,21 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
         timer_ns=round(time.clock_getres(time.CLOCK_MONOTONIC) * 1e9),
         others=other_namespaces(PROC),
         container=container(),
-        agent_runs=agent_runs(run_dir, Namespace.of_this_process().id),
+        agent_runs=_agent_runs_here(run_dir),
         connections=established(),
         lanes=multipath.lane_interfaces(host_interfaces(), INTERFACES),
         mptcp=multipath.mptcp_paths(),
         has_sctp_module=multipath.has_sctp_module(multipath.MODULES),
     )
+
+
+def _agent_runs_here(run_dir: Path) -> bool:
+    """Return whether an agent runs in this process's namespace."""
+    try:
+        namespace = Namespace.of_this_process()
+    except OSError:  # before Linux 5.14, where none can run
+        return False
+    return agent_runs(run_dir, namespace.id)
 
 
 def sysctls(sysctl: Path, core: Path) -> dict[str, Numbers]:

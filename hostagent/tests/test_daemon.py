@@ -119,6 +119,26 @@ def test_an_agent_without_the_library_of_its_metrics_says_what_to_install(tmp_pa
     assert "Traceback" not in done.stderr
 
 
+def test_an_agent_on_a_kernel_that_cannot_tell_namespaces_apart_says_which_kernel_it_needs(tmp_path):
+    """Linux 5.14 is the first that can."""
+    config = tmp_path / "agent.yaml"
+    config.write_text(f"{{host: a, controllers: ['127.0.0.1:1'], run_dir: {tmp_path}}}")
+    start = (
+        "import sys; from pathlib import Path; from apps.agent import daemon\n"
+        "from hostagent.agent import daemon as run\n"
+        "from hostagent.kernel.probe import Facts\n"
+        "def refused(): raise OSError(92, 'Protocol not available')\n"
+        "run.Namespace.of_this_process = refused\n"
+        "run.probe.facts = lambda cgroup: Facts('5.10.0', (1 << 41) - 1, True, True, True)\n"
+        "sys.exit(daemon(Path(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start, config], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == daemon.EXIT_ENVIRONMENT
+    assert done.stderr == "headway agent: the kernel is too old (uname -r: 5.10.0): boot Linux 6.0 or newer\n"
+
+
 def test_an_agent_may_open_as_many_files_as_its_hard_limit_says(tmp_path):
     """The soft limit of systemd, 1024, is too low for a host with many interfaces."""
     config = tmp_path / "agent.yaml"

@@ -1,5 +1,6 @@
 """What is found on a host, on folders that stand for /proc and /sys."""
 
+import errno
 import fcntl
 import json
 import socket
@@ -50,6 +51,16 @@ def test_an_agent_is_found_by_its_lock(tmp_path):
         assert not survey.agent_runs(tmp_path, "1a"), "the file is left by one that has ended"
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert survey.agent_runs(tmp_path, "1a")
+
+
+def test_a_host_whose_kernel_is_too_old_to_tell_namespaces_apart_can_be_looked_at(tmp_path, monkeypatch):
+    """Linux 5.14 is the first that can; no agent runs on an older one."""
+
+    def refused():
+        raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    monkeypatch.setattr(survey.Namespace, "of_this_process", refused)
+    assert not survey.survey(None, tmp_path, "127.0.0.1").agent_runs
 
 
 def test_this_host_can_be_looked_at(tmp_path):

@@ -1,5 +1,6 @@
 """``headway agent``: what its commands print, and with which exit code."""
 
+import errno
 import json
 import socket
 import threading
@@ -8,7 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from apps.cli import agent_store
+from apps.cli import agent_setup, agent_store
 from apps.cli.main import app
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus, Identity
@@ -94,6 +95,15 @@ def test_an_agent_that_does_not_run_is_one_line_and_exit_code_1(tmp_path):
     _, said = run("status", "--run-dir", str(tmp_path), exit_code=1)
     assert len(said.splitlines()) == 1
     assert "no agent answers at" in said
+
+
+def test_on_a_kernel_that_no_agent_can_run_on_its_status_is_one_line(tmp_path, monkeypatch):
+    def refused():
+        raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    monkeypatch.setattr(agent_setup.Namespace, "of_this_process", refused)
+    _, said = run("status", "--run-dir", str(tmp_path), exit_code=1)
+    assert said == "headway: no agent runs on this kernel: Protocol not available; headway agent check\n"
 
 
 def test_an_agent_of_another_version_is_one_line(tmp_path):
