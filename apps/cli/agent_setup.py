@@ -77,7 +77,7 @@ def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
             others = sorted(p.stem.removeprefix("status-") for p in run_dir.glob("status-*.sock") if p != path)
             hint = f"; asked for another one: --namespace {' or '.join(others)}" if others else ""
             hint = hint or "; is it running? systemctl status headway-agent"
-            raise failed(f"no agent answers at {path}: {error.strerror}{hint}", EXIT_FAILED) from error
+            raise failed(f"no agent answers at {path}: {error.strerror or error}{hint}", EXIT_FAILED) from error
         except ValueError as error:
             raise failed(f"{path}: the agent is of another version: restart it", EXIT_FAILED) from error
 

@@ -95,13 +95,13 @@ def _table(now: AgentStatus) -> Table:
 def _head(now: AgentStatus) -> str:
     who = now.identity
     since = time.strftime("%H:%M:%S", time.localtime(now.attached_s))
-    to = f"attached to {now.controller} since {since}" if now.controller else "no controller attached"
+    to = f"attached to {escape(now.controller)} since {since}" if now.controller else "no controller attached"
     state = now.state if now.state is AgentState.HOLDING else f"[red]{now.state}[/red]"
     lease = f"lease {now.lease_left_ms / 1000:.1f} s of {now.lease_ms / 1000:g} s left"
     buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
-    plan = f"\nepoch {now.epoch}, {lease}; {buffers}" if now.lease_ms else ""
+    plan = f"\nepoch {now.epoch}, {lease}; {buffers}" if now.lease_ms and now.epoch else ""
     repairs = f"\n{now.repairs} repairs in the kernel since the start" if now.repairs else ""
-    return f"{who.host}: {state}; {to}; namespace {who.namespace}{plan}{repairs}"
+    return f"{escape(who.host)}: {state}; {to}; namespace {who.namespace}{plan}{repairs}"
 
 
 def _where(entry: EntryStatus) -> str:

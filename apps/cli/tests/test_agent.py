@@ -85,6 +85,16 @@ def test_a_plan_that_is_not_held_is_exit_code_1(answering, state):
     assert f"base20: {state}" in told
 
 
+def test_a_controllers_address_of_ipv6_is_shown(answering):
+    told, _ = run(*answering(controller="[fd00::1]:50051"), exit_code=0)
+    assert "attached to [fd00::1]:50051 since" in told
+
+
+def test_an_agent_without_a_plan_shows_no_lease(answering):
+    told, _ = run(*answering(AgentState.NO_PLAN, epoch=0, lease_left_ms=0, entries=()), exit_code=1)
+    assert "lease" not in told
+
+
 def test_json_is_the_whole_status(answering):
     told = json.loads(run(*answering(), "--json", exit_code=0)[0])
     assert told["entries"][0]["delivered_bps"] == 640_000_000
@@ -104,6 +114,15 @@ def test_on_a_kernel_that_no_agent_can_run_on_its_status_is_one_line(tmp_path, m
     monkeypatch.setattr(agent_setup.Namespace, "of_this_process", refused)
     _, said = run("status", "--run-dir", str(tmp_path), exit_code=1)
     assert said == "headway: no agent runs on this kernel: Protocol not available; headway agent check\n"
+
+
+def test_an_agent_that_does_not_answer_in_time_is_said_to_be_so(tmp_path, monkeypatch):
+    def hangs(_):
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(agent_setup.status_socket, "asked_status", hangs)
+    _, said = run("status", "--run-dir", str(tmp_path), "--namespace", "1a", exit_code=1)
+    assert "status-1a.sock: timed out; is it running?" in said
 
 
 def test_an_agent_of_another_version_is_one_line(tmp_path):
