@@ -207,7 +207,7 @@ class ControllerStream:
         """
         self._protocol.send_request(self._protocol.connect())
         deadline_s = time.monotonic() + DIAL_WITHIN_S
-        while self._protocol.state is State.CONNECTING:
+        while self._protocol.state is State.CONNECTING and self._protocol.handshake_exc is None:
             self._write()
             self._wait(deadline_s, "the answer")
             for _ in self._read():

@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
 
 from hostagent.agent.stream import DIAL_WITHIN_S, ControllerStream, Lost
+from hostagent.errors import AttachmentRefused
 from mininet_tests.testing.eventually import eventually
 
 SECOND_AND_GOODBYE_BYTES = 3 + 4  # as frames of a server: a letter, and a close frame with its code
@@ -84,3 +85,23 @@ def test_a_stream_that_is_cancelled_in_the_middle_of_a_dial_ends_at_once():
         with pytest.raises(Lost, match="the agent ends"):
             next(stream.messages())
         assert 0.2 < time.monotonic() - began_s < DIAL_WITHIN_S / 2
+
+
+@pytest.mark.timeout(30)
+def test_a_web_server_in_a_controllers_place_is_known_by_its_answer_though_it_keeps_the_connection():
+    heard = threading.Event()
+
+    def serve_web(listening):
+        with listening.accept()[0] as asking:
+            asking.recv(1 << 16)
+            asking.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            heard.wait(20)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve_web, args=(listening,)).start()
+        stream = ControllerStream("{}:{}".format(*listening.getsockname()), None)
+        try:
+            with pytest.raises(AttachmentRefused, match="answers 404"):
+                next(stream.messages())
+        finally:
+            heard.set()
