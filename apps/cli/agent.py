@@ -102,4 +102,5 @@ def units(
     """
     from apps.cli.agent_setup import write_units
 
-    write_units(f"{Path(sys.argv[0]).absolute()} agent", rate, rtt, root)
+    command = Path(sys.argv[0]).absolute()
+    write_units(str(command) if command.name == "headway-agent" else f"{command} agent", rate, rtt, root)

@@ -3,6 +3,7 @@
 import errno
 import json
 import socket
+import sys
 import threading
 from dataclasses import replace
 
@@ -189,6 +190,22 @@ def test_the_units_name_this_command_and_this_path(tmp_path):
     assert "HEADWAY_RATE=10Gbit/s HEADWAY_RTT=180ms" in texts
     assert "AmbientCapabilities=CAP_BPF CAP_NET_ADMIN CAP_PERFMON\n" in texts
     assert "agent --config /etc/headway/agent.yaml" in texts
+
+
+@pytest.mark.parametrize(
+    ("command", "agent"),
+    [
+        ("/usr/bin/headway-agent", "/usr/bin/headway-agent"),
+        ("/opt/headway/bin/headway", "/opt/headway/bin/headway agent"),
+    ],
+)
+def test_the_units_run_the_command_that_wrote_them_as_it_is_called(tmp_path, monkeypatch, command, agent):
+    monkeypatch.setattr(sys, "argv", [command])
+    run("units", "--rate", "10Gbps", "--rtt", "180ms", "--root", str(tmp_path), exit_code=0)
+    systemd = tmp_path / "etc/systemd/system"
+    text, sysctl = ((systemd / f"headway-{name}.service").read_text() for name in ("agent", "agent-sysctl"))
+    assert f"ExecStart={agent} --config /etc/headway/agent.yaml\n" in text
+    assert f"{agent} check " in sysctl
 
 
 def test_what_a_store_takes_is_measured_and_leaves_nothing_there(tmp_path):
