@@ -110,6 +110,10 @@ class Lost(NotAttached):
     """The controller could not be reached, or the stream broke off; it may be better the next time."""
 
 
+class GaveWay(Lost):
+    """The controller has ended the stream for a newer one of the same host."""
+
+
 class NoSuchFile(AgentError):
     """A file of the agent's own is missing: the installation is broken."""
 

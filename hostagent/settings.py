@@ -101,7 +101,7 @@ class AgentSettings:
 
     Attributes:
         host: this host's name in the controller's topology.
-        controllers: ``host:port``, or ``unix:/path`` on the same machine; the next is tried when one is lost.
+        controllers: ``host:port``, or ``unix:/path`` on the same machine; all are dialled at once.
         cgroup: the cgroup2 directory whose sockets are the agent's; None takes the first mount in /proc/mounts.
         run_dir: where the lock and what was changed are kept; must not survive a reboot.
         receive_window: whether the agent may widen TCP's buffers and the kernel's limits on them.
@@ -173,10 +173,19 @@ def parsed_settings(text: str, folder: Path = Path()) -> AgentSettings:
     except ValidationError as error:
         problems = (f"{_path(e['loc'])}: {_words(e['type'], e['msg'])}" for e in error.errors())
         raise AgentConfigError(tuple(problems)) from error
-    found = (*_untrusted(settings), *store_problems(settings.stores))
+    found = (*_doubles(settings.controllers), *_untrusted(settings), *store_problems(settings.stores))
     if found:
         raise AgentConfigError(found)
     return settings
+
+
+def _doubles(controllers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is wrong with a list of controllers that has one twice: each stream to it would end the other."""
+    return tuple(
+        f"controllers[{i}]: {address} is there already, and all of them are dialled at once"
+        for i, address in enumerate(controllers)
+        if address in controllers[:i]
+    )
 
 
 def _below(folder: Path, section: object) -> object:

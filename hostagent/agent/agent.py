@@ -23,7 +23,7 @@ from hostagent.agent.staying import Staying
 from hostagent.agent.stream import DIAL_WITHIN_S, Bell, ControllerStream, Received
 from hostagent.doctor import survey
 from hostagent.doctor.receive_window import TcpBuffers, Windows
-from hostagent.errors import AgentError, AttachmentRefused, NotAttached, NotEncodable
+from hostagent.errors import AgentError, AttachmentRefused, GaveWay, NotAttached, NotEncodable
 from hostagent.kernel import plan
 from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.layout import EntryCounters
@@ -109,7 +109,11 @@ class Agent:
         self._staying.stop()
 
     def _attach(self, controller: str) -> bool:
-        """Serve one stream until it ends; return whether the controller said something that is not from the past."""
+        """Serve one stream until it ends; return whether it was of use.
+
+        The controller has said something that is not from the past, and has not ended it for another one of this host:
+        one that is listed by two addresses does so each time.
+        """
         bell = Bell(self._kernel.flips.fd, self._flipped)
         stream = ControllerStream(controller, self._settings.tls, bell)
         interfaces = survey.host_interfaces()
@@ -120,6 +124,7 @@ class Agent:
             stream.cancel()
         said: Applied | Declined | None = None
         shown: ShownCertificate | None = None  # once it serves us
+        gave_way = False
         try:
             for heard in stream.messages():
                 answer = self._heard(heard, stream)
@@ -135,11 +140,12 @@ class Agent:
                 else:
                     shown.look()
         except NotAttached as error:
+            gave_way = isinstance(error, GaveWay)
             self._note_loss(controller, error, served=shown is not None)
         finally:
             self._streams.remove(stream)
         self._note_lapse()
-        return shown is not None
+        return shown is not None and not gave_way
 
     def _heard(self, heard: Received, stream: ControllerStream) -> Applied | Declined | None:
         """Bring a controller's message into force; of another plan the other controllers hear what it is."""

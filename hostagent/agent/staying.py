@@ -29,7 +29,7 @@ class Staying:
 
     Args:
         controllers: their addresses.
-        attach: serves one stream to a controller until that ends; whether it said something.
+        attach: serves one stream to a controller until that ends; whether it was of use.
         cancel: ends the streams that are open.
     """
 

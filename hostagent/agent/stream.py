@@ -23,7 +23,7 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from hostagent import trust
-from hostagent.errors import AttachmentRefused, Lost, NotAttached
+from hostagent.errors import AttachmentRefused, GaveWay, Lost, NotAttached
 from hostagent.lease_clock import lease_now_ns
 from hostagent.trust import ClientTls
 from topology.certificates import uri_kind
@@ -335,6 +335,8 @@ class ControllerStream:
         if said is None or not said.reason:
             return Lost("the controller hung up")
         why = f"the controller says: {said.reason}"
+        if said.code == CloseCode.NORMAL_CLOSURE:
+            return GaveWay(why)
         return AttachmentRefused(why) if said.code == CloseCode.POLICY_VIOLATION else Lost(why)
 
     def _failure(self, error: OSError) -> NotAttached:

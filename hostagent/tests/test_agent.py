@@ -1,11 +1,14 @@
 """What the agent says, without a kernel part; what that does is in ``test_agent_root`` and its neighbours."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from hostagent.agent import agent as agents
 from hostagent.agent.agent import Agent
 from hostagent.agent.stream import Received
+from hostagent.errors import GaveWay, Lost
 from hostagent.lease_clock import lease_now_ns
 from hostagent.log import log
 from hostagent.settings import AgentSettings
@@ -15,6 +18,9 @@ from topology.protocol import Allocations, to_bytes
 
 class KernelWithoutEntries:
     """Holds what it is given, which here are no entries."""
+
+    codes_tails = False
+    flips = SimpleNamespace(fd=-1)
 
     def apply(self, change, expires_ns, epoch):
         """Take it."""
@@ -51,3 +57,28 @@ def test_a_lease_that_is_over_is_said_though_a_controller_that_has_no_plan_comes
 def test_it_is_told_when_the_counters_were_read(agent):
     before_us = time.monotonic_ns() // 1000
     assert before_us <= agent._telemetry().at_us <= time.monotonic_ns() // 1000
+
+
+class FakeStream:
+    """Says a plan, and ends."""
+
+    def __init__(self, end):
+        self._end, self.ends_s = end, {}
+
+    def send(self, message):
+        """Take it."""
+
+    def messages(self):
+        """Yield the plan."""
+        yield Received(to_bytes(Allocations(7, 3000)), lease_now_ns())
+        raise self._end
+
+
+@pytest.mark.parametrize(("end", "is_success"), [(Lost("it ends"), True), (GaveWay("base20 has called again"), False)])
+def test_a_stream_that_gave_way_to_another_is_no_success_after_which_it_is_dialled_at_once(
+    agent, monkeypatch, end, is_success
+):
+    """A controller that is listed by two addresses would be dialled by both, for ever, several times a second."""
+    monkeypatch.setattr(agents, "ControllerStream", lambda *_: FakeStream(end))
+    with log.captured():
+        assert agent._attach("127.0.0.1:1") is is_success

@@ -80,6 +80,14 @@ def test_an_address_of_ipv6_that_is_mistyped_is_a_problem(key, host):
         parsed_settings(text)
 
 
+def test_a_controller_that_is_listed_twice_is_a_problem():
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings('host: a\ncontrollers: ["192.0.2.1:1", "192.0.2.2:1", "192.0.2.1:1"]\ninsecure: true\n')
+    assert caught.value.problems == (
+        "controllers[2]: 192.0.2.1:1 is there already, and all of them are dialled at once",
+    )
+
+
 def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(GOOD).metrics is None
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"

@@ -7,10 +7,11 @@ import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 from websockets.sync.server import serve
 
 from hostagent.agent.stream import DIAL_WITHIN_S, ControllerStream, Lost
-from hostagent.errors import AttachmentRefused
+from hostagent.errors import AttachmentRefused, GaveWay
 from mininet_tests.testing.eventually import eventually
 
 SECOND_AND_GOODBYE_BYTES = 3 + 4  # as frames of a server: a letter, and a close frame with its code
@@ -105,3 +106,21 @@ def test_a_web_server_in_a_controllers_place_is_known_by_its_answer_though_it_ke
                 next(stream.messages())
         finally:
             heard.set()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(("reason", "gave_way"), [("base20 has called again, from 192.0.2.7:1", True), ("", False)])
+def test_a_stream_that_is_ended_for_a_newer_one_of_this_host_has_given_way_to_it(reason, gave_way):
+    def controller(connection):
+        connection.recv()
+        connection.close(CloseCode.NORMAL_CLOSURE, reason)
+
+    with serve(controller, "127.0.0.1", 0, close_timeout=1) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        stream = ControllerStream(f"127.0.0.1:{server.socket.getsockname()[1]}", None)
+        stream.send(b"hello")
+        with pytest.raises(Lost) as caught:
+            next(stream.messages())
+        assert isinstance(caught.value, GaveWay) is gave_way
+        assert reason in caught.value.why
+        server.shutdown()
