@@ -186,8 +186,8 @@ class Agent:
     def _tell_demand(self) -> None:
         """Tell the controllers what they do not know of the watched entries; by a thread that reads."""
         with self._lock:
-            for name, (wants, standing_by) in self._kernel.demand().items():
-                self._streams.tell_demand(Demand(self._in_force.epoch, name, wants, standing_by))
+            epoch, found = self._in_force.epoch, self._kernel.demand().items()
+            self._streams.tell_demand(Demand(epoch, name, wants, standing_by) for name, (wants, standing_by) in found)
 
     def _answer(self, heard: Received) -> Applied | Declined | None:
         """Bring one message into force and return what the controller is told of it, if anything."""

@@ -1,7 +1,7 @@
 """The streams to all controllers: one obeys the controller of the highest epochs, and tells every one of them all."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hostagent.agent.stream import ControllerStream
 from topology.protocol import Demand, to_bytes
@@ -12,7 +12,7 @@ class OpenStreams:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._demand_said: dict[ControllerStream, dict[str, Demand]] = {}  # what each knows of watched entries
+        self._demand_said: dict[ControllerStream, Mapping[str, Demand]] = {}  # what each knows of watched entries
 
     def __iter__(self) -> Iterator[ControllerStream]:
         """Yield those there are now."""
@@ -36,14 +36,16 @@ class OpenStreams:
             if stream is not but:
                 stream.send(message)
 
-    def tell_demand(self, demand: Demand) -> None:
-        """Tell those of a watched entry's demand who do not know it."""
+    def tell_demand(self, demands: Iterable[Demand]) -> None:
+        """Tell those of the demand of all watched entries who do not know it."""
+        now = {demand.name: demand for demand in demands}
         with self._lock:
-            unaware = [stream for stream, said in self._demand_said.items() if said.get(demand.name) != demand]
-            for stream in unaware:
-                self._demand_said[stream][demand.name] = demand
-        for stream in unaware:
-            stream.send(to_bytes(demand))
+            known = self._demand_said
+            self._demand_said = dict.fromkeys(known, now)
+        for stream, said in known.items():
+            for name, demand in now.items():
+                if said.get(name) != demand:
+                    stream.send(to_bytes(demand))
 
     def cancel(self, why: str = "") -> None:
         """End all; those who read hear why, if it is said."""
