@@ -63,7 +63,7 @@ def _is_worse(dead: dict[str, Any], lives: dict[str, Any] | None) -> bool:
     if lives is None or dead["lacked_us"] >= lives["lacked_us"] + NOTICED_US:
         return True
     if lives["done"] is None or dead["done"] is None:
-        return lives["done"] != dead["done"]
+        return lives["done"] is not dead["done"]
     return instant_us(dead["done"]) >= instant_us(lives["done"]) + NOTICED_US
 
 
