@@ -230,6 +230,8 @@ def _random_deaths(file: ScenarioSections, network: Network) -> Iterator[RandomD
 
 def _strangers(sections: tuple[StrangerSection, ...], network: Network, problems: Problems) -> Iterator[Stranger]:
     for number, said in enumerate(sections):
+        if said.name in [other.name for other in sections[:number]]:
+            problems.at(number, "name").add(f'there is already a "{said.name}"')
         if said.algorithm not in ALGORITHMS:
             problems.at(number, "algorithm").add(f"is not known; there are {', '.join(ALGORITHMS)}")
             continue

@@ -210,6 +210,7 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ({"events": [DEATH | {"at": "2027-12-01T00:00:00Z"}]}, "events[0].at: is not within from and until"),
         ({"events": [DEATH | {"at": "2026-11-30T23:00:00Z"}]}, "events[0].at: is over before from"),
         ({"others": [STRANGER]}, "others[0].algorithm: is not known; there are reno, cubic"),
+        ({"others": [STRANGER, STRANGER]}, 'others[1].name: there is already a "'),
         ({"maintenance": [BACKWARDS]}, "maintenance[0].until: must come after from"),
         ({"workload": [{k: v for k, v in ITEM.items() if k != "bytes"}]}, "need one of bytes, files and rate"),
         ({"workload": [ITEM | {"to": "base21"}]}, "are not joined by a circuit"),
