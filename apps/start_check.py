@@ -8,9 +8,10 @@ from pathlib import Path
 
 from apps.configuration import ControllerSettings
 from controller.database import Database, DatabaseError
+from controller.database.backends import backend, connected
 from controller.database.errors import DatabaseBusy, UrlNotUsable
 from controller.database.live import all_rows
-from controller.database.schema import known_schemas
+from controller.database.schema import check_known, known_schemas
 from controller.database.settings import PairedPart
 from controller.database.snapshot import snapshot
 from controller.errors import ConfigError
@@ -91,8 +92,20 @@ def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:
     try:
         database.try_out()
     except DatabaseError as error:
-        if is_of_pair and isinstance(error, DatabaseBusy):
+        if not (is_of_pair and isinstance(error, DatabaseBusy)):
+            yield str(error)
             return
-        yield str(error)
     finally:
         database.close()
+    yield from _not_ours(url)
+
+
+def _not_ours(url: str) -> Iterator[str]:
+    """Yield why a start would not go on with what is in a database; it makes a file that is not there yet."""
+    source = backend(url)
+    try:
+        with connected(source, source.snapshot) as connection, connection.begin():
+            check_known(connection, source.shown)
+    except DatabaseError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            yield str(error)

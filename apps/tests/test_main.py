@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from apps import start_check
 from apps.cli.main import PANELS, app
 from controller.database import Changes, Database, DatabaseBusy, PurchaseRow
+from controller.database.schema import known_schemas
 from controller.plan.reservations import Constraints
 from controller.plan.tests.asking import asked, created
 from controller.tests.fakes import image, ready_site
@@ -117,6 +119,26 @@ def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp
     assert (code, "in use by process" in said) == (1, True), said
 
 
+def written_by_another(file, schema):
+    """Have a database of that schema."""
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE headway_version SET version_num = ?", (schema,))
+
+
+def test_a_check_finds_a_database_that_the_start_would_refuse(config, tmp_path):
+    file = tmp_path / "headway.db"
+    database = Database(f"sqlite:///{file}")
+    database.open()
+    database.close()
+    assert headway("controller", "--config", str(config), "--check") == (0, "")
+    written_by_another(file, "9999")
+    code, said = headway("controller", "--config", str(config), "--check")
+    assert (code, "store: " in said, "(schema 9999)" in said) == (1, True, True), said
+    file.write_bytes(b"no database" * 500)
+    code, said = headway("controller", "--config", str(config), "--check")
+    assert (code, "store: " in said, "file is not a database" in said) == (1, True, True), said
+
+
 def checked(config, network):
     """What a check says of a network's file, beside the controller that has the database; exit code and lines."""
     text = config.read_text().splitlines()
@@ -167,17 +189,31 @@ def test_a_port_that_is_taken_is_named_and_the_exit_code_is_1(config, which):
     assert str(port) in said.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("pair", "wrong"), [("", 1), ("pair: {adress: 'https://ctl-b:8080'}", 0)])
-def test_a_file_that_is_wrong_elsewhere_does_not_tell_one_of_a_pair_to_stop_the_other(
-    tmp_path, monkeypatch, pair, wrong
+@pytest.mark.parametrize(
+    ("pair", "schema", "wrong"),
+    [
+        ("", known_schemas()[0], "in use by headway, process 812"),
+        ("pair: {adress: 'https://ctl-b:8080'}", known_schemas()[0], ""),
+        ("pair: {adress: 'https://ctl-b:8080'}", "9999", "(schema 9999)"),
+    ],
+)
+def test_one_of_a_pair_minds_what_the_other_one_has_written_but_not_that_it_has_the_database(
+    tmp_path, monkeypatch, pair, schema, wrong
 ):
     def busy(database):
         raise DatabaseBusy(database.url, "headway, process 812 on ctl-a")
 
+    store = f"sqlite:///{tmp_path}/headway.db"  # in place of a server's
+    database = Database(store)
+    database.open()
+    database.close()
+    written_by_another(tmp_path / "headway.db", schema)
     monkeypatch.setattr(Database, "try_out", busy)
     file = tmp_path / "controller.yaml"
-    file.write_text(f"listen: everywhere\nstore: postgresql://db/headway\n{pair}\n")
-    assert len(start_check.hindrances_beside(file)) == wrong
+    file.write_text(f"listen: everywhere\nstore: {store}\n{pair}\n")
+    found = start_check.hindrances_beside(file)
+    assert len(found) == bool(wrong)
+    assert wrong in "".join(found)
 
 
 def test_a_controller_that_is_not_there_is_one_line():

@@ -57,21 +57,36 @@ def migrate(
     Raises:
         DatabaseNewer: its schema, or the one it is to have, is not known here.
     """
-    newest, known = known_schemas()
+    newest, _ = known_schemas()
     wanted = to or newest
     with contextlib.nullcontext() if connection.in_transaction() else connection.begin():
         found = revision(connection, is_made=is_made)
         if found == wanted:
             return None
         for one in filter(None, (found, wanted)):
-            if one not in known:
-                by = written_by or _written_by(connection)
-                raise DatabaseNewer(shown, one, newest, by, __version__)
+            _check(one, connection, shown, written_by)
         if found is None and wanted == newest:
             _make(connection, newest)
         else:
             _upgrade(connection, wanted)
     return SchemaChange(found, wanted)
+
+
+def check_known(connection: Connection, shown: str) -> None:
+    """Make sure that a start could go on with what is in a database, if there is a schema of ours.
+
+    Raises:
+        DatabaseNewer: that is not known here.
+    """
+    found = revision(connection)
+    if found is not None:
+        _check(found, connection, shown)
+
+
+def _check(schema: str, connection: Connection, shown: str, written_by: str = "") -> None:
+    newest, known = known_schemas()
+    if schema not in known:
+        raise DatabaseNewer(shown, schema, newest, written_by or _written_by(connection), __version__)
 
 
 @functools.cache
