@@ -131,7 +131,7 @@ def client(
 @app.command()
 def ovsdb(
     folder: Folder,
-    name: Annotated[str, typer.Option(help="The controller's name.")],
+    name: Annotated[list[str], typer.Option(help="The controller's name; of a pair, once for each.")],
     days: Days = CERTIFICATE_DAYS,
     force: Annotated[
         bool, typer.Option("--force", help="Replace authority and key: every switch needs ca.pem.")
@@ -143,7 +143,7 @@ def ovsdb(
     """
     from apps.cli import pki_work
 
-    pki_work.ovsdb(folder, name, days, force=force)
+    pki_work.ovsdb(folder, tuple(name), days, force=force)
 
 
 @app.command()

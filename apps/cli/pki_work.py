@@ -123,16 +123,22 @@ def clients(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> 
     typer.echo("on the controller  listen: {tls: {..., clients: ca.pem, revoked: crl.pem}}")
 
 
-def ovsdb(folder: Path, name: str, days: int, *, force: bool) -> None:
-    """Make what a controller shows to switches, and the authority that switches trust; both anew if forced."""
+def ovsdb(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
+    """Make what controllers show to switches, and the authority that switches trust; all of it anew if forced."""
     own = folder / pki_files.TO_SWITCHES
     with _said():
-        if force or not (own / "ca.key").exists():
+        is_there = (own / "ca.key").exists()
+        left = {one.name for one in pki_files.listed(own)} - set(names) if is_there and force else set()
+        if left:
+            raise PkiError(f"no switch would let in {', '.join(sorted(left))} any more: say --name for each controller")
+        if force or not is_there:
             pki_files.init(own, pki_files.site_of(folder), now(), pki.AUTHORITY_DAYS, force=force)
             typer.echo(f"{own}/ca.pem   copy it to every switch, as what it trusts: it lets controllers in alone")
-        made = pki_files.make(own, Kind.OVSDB, (name, OVSDB_URI), now(), days, force=force)
-        _echo(made)
-    typer.echo(f"on the controller  tls: {{..., switches: {_named(made)}}}")
+        all_made = [pki_files.make(own, Kind.OVSDB, (name, OVSDB_URI), now(), days, force=force) for name in names]
+        for made in all_made:
+            _echo(made)
+    for made in all_made:
+        typer.echo(f"on the controller  tls: {{..., switches: {_named(made)}}}")
     typer.echo("on each switch     ovs-vsctl set-ssl SWITCH.key SWITCH.pem ca.pem -- set-manager pssl:6640")
 
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from typer.testing import CliRunner
 
 from apps.cli import pki
@@ -88,6 +89,20 @@ def test_a_controller_is_named_to_agents_and_to_switches_by_its_name_or_address(
 def test_no_name_of_a_controller_leads_out_of_the_folder(run, made):
     for command in ("controller", "ovsdb"):
         assert "is neither a host name nor an address" in run(command, "--name", "../../x", exit_code=2)[1]
+
+
+def test_a_pairs_keys_for_switches_are_made_anew_together(run, made):
+    names = ("--name", "ctl-a", "--name", "ctl-b")
+    run("ovsdb", *names)
+    before = (made / "ovsdb" / "ca.pem").read_bytes()
+    assert "no switch would let in ctl-b any more" in run("ovsdb", "--name", "ctl-a", "--force", exit_code=1)[1]
+    assert (made / "ovsdb" / "ca.pem").read_bytes() == before
+    run("ovsdb", *names, "--force")
+    assert (made / "ovsdb" / "ca.pem").read_bytes() != before
+    authority = x509.load_pem_x509_certificate((made / "ovsdb" / "ca.pem").read_bytes())
+    for name in ("ctl-a", "ctl-b"):
+        pem = (made / "ovsdb" / "controllers" / f"{name}.pem").read_bytes()
+        x509.load_pem_x509_certificate(pem).verify_directly_issued_by(authority)
 
 
 def test_a_folder_without_an_authority_says_how_to_make_one(run):
