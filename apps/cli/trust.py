@@ -24,9 +24,9 @@ def context(url: str, *, is_issuer: bool = False) -> "ssl.SSLContext | None":
     """Return how a controller, or an issuer of logins, at a URL is asked by TLS; None if it is asked in plain text.
 
     ``HEADWAY_CA`` alone is trusted if it is set, for an issuer the system's authorities too; else the system's
-    authorities, and the site's where its file is. The certificate in ``HEADWAY_CERTIFICATE``, or else in
-    ``client.pem``, is shown to who asks for one; its key is in the file beside it that ends in ``.key``, or in the
-    same.
+    authorities, and the site's where its file is and we may read it. The certificate in ``HEADWAY_CERTIFICATE``, or
+    else in ``client.pem``, is shown to who asks for one; its key is in the file beside it that ends in ``.key``, or in
+    the same.
 
     Raises:
         NotUsable: a file cannot be read, or is something else.
@@ -36,7 +36,8 @@ def context(url: str, *, is_issuer: bool = False) -> "ssl.SSLContext | None":
     import ssl
 
     said = os.environ.get(CA_ENV)
-    authorities = [Path(said)] if said else [path for path in (SYSTEM_CA, own_folder() / "ca.pem") if path.exists()]
+    usual = (SYSTEM_CA, os.R_OK), (own_folder() / "ca.pem", os.F_OK)  # a site may keep its own from some of its users
+    authorities = [Path(said)] if said else [path for path, how in usual if os.access(path, how)]
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if said else ssl.create_default_context()
     if said and is_issuer:
         made.load_default_certs()

@@ -2,11 +2,12 @@
 
 import contextlib
 import json
+import os
 
 import pytest
 from typer.testing import CliRunner
 
-from apps.cli import main, pki
+from apps.cli import main, pki, trust
 from apps.web import web
 from controller.northbound.tests.site import api_of
 from controller.security.tls import ServerTls
@@ -56,6 +57,20 @@ def test_the_sites_authority_is_trusted_where_it_is_said_or_lies(folder, url, tm
     assert "HEADWAY_CA" in why
     assert json.loads(asked(url, tmp_path, "--ca", str(folder / "ca.pem"))[1]) is not None
     assert asked(url, tmp_path, HEADWAY_CA=str(folder / "ca.pem"))[0] == 0
+    (tmp_path / ".config/headway").mkdir(parents=True)
+    (tmp_path / ".config/headway/ca.pem").write_bytes((folder / "ca.pem").read_bytes())
+    assert asked(url, tmp_path)[0] == 0
+
+
+def test_an_authority_that_only_others_may_read_keeps_nobody_from_asking(folder, url, tmp_path, monkeypatch):
+    others = tmp_path / "etc" / "ca.pem"
+    others.parent.mkdir()
+    others.write_bytes((folder / "ca.pem").read_bytes())
+    may = os.access
+    monkeypatch.setattr(trust, "SYSTEM_CA", others)  # root may read everything, so it is said here that we may not
+    monkeypatch.setattr("os.access", lambda path, mode: path != others and may(path, mode))
+    code, _, why = asked(url, tmp_path)
+    assert (code, "is not trusted" in why) == (1, True), why
     (tmp_path / ".config/headway").mkdir(parents=True)
     (tmp_path / ".config/headway/ca.pem").write_bytes((folder / "ca.pem").read_bytes())
     assert asked(url, tmp_path)[0] == 0
