@@ -81,6 +81,8 @@ def bridge_lines(network: Network, switch: Switch, controllers: Sequence[str]) -
     ]
     for head in network.graph.successors(name):
         link = network.link(name, head)
+        if link.port_name == name:  # the bridge's own: it is there with it, and add-port refuses it
+            continue
         asked = f" -- set interface {link.port_name} ofport_request={link.port_no}" if link.port_no else ""
         lines.append(f"ovs-vsctl --may-exist add-port {name} {link.port_name}{asked}")
     if any(each.startswith("ssl:") for each in controllers):

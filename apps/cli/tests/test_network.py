@@ -115,3 +115,15 @@ def test_of_a_pair_a_switch_is_told_to_call_both():
     assert (code, line.endswith("set bridge bas1 controller=@c0,@c1"), line.count("max_backoff=1000")) == (0, True, 2)
     assert all(f'target="{each}"' in line for each in pair[1::2])
     assert said("ovs", FILES["two-lines"], *pair[:2], "--controller", "udp:a:1")[1] == 2
+
+
+def test_a_bridges_own_port_is_not_added_to_it(tmp_path):
+    section = section_of(chile_illinois())
+    host = section["sites"]["champaign"]["hosts"]["arch"]
+    host["port"] = "ch1"
+    host.pop("number", None)
+    file = tmp_path / "network.yaml"
+    file.write_text(json.dumps(section))
+    lines, code = said("ovs", file, "--switch", "ch1", "--controller", "tcp:192.0.2.1:6653")
+    added = [line.split()[4] for line in lines.splitlines() if "add-port ch1 " in line]
+    assert (code, "ch1-wan" in added, "ch1" in added) == (0, True, False), lines
