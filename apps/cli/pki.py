@@ -64,7 +64,7 @@ def agent(
     hosts: Hosts = None,
     config: Config = None,
     network: Network = None,
-    everyone: Annotated[bool, typer.Option("--all", help="For every host that has none yet.")] = False,
+    everyone: Annotated[bool, typer.Option("--all", help="For every host with an agent that has none yet.")] = False,
     days: Days = CERTIFICATE_DAYS,
     force: Force = False,
 ) -> None:
@@ -74,7 +74,7 @@ def agent(
     """
     from apps.cli import pki_work
 
-    known = tuple(host.name for host in pki_work.known_network(config, network).hosts)
+    known = pki_work.known_network(config, network).agents
     pki_work.agents(folder, tuple(hosts or ()), known, days, everyone=everyone, force=force)
 
 

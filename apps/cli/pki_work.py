@@ -69,7 +69,7 @@ def agents(
     """Make certificates for agents."""
     unknown = [host for host in hosts if host not in known]
     if unknown:
-        stop(f'there is no host "{unknown[0]}" in the network; there are {", ".join(known)}', EXIT_USAGE)
+        stop(f'there is no host "{unknown[0]}" with an agent in the network; there are {", ".join(known)}', EXIT_USAGE)
     if everyone is bool(hosts):
         stop("say the hosts' names, or --all, one of the two", EXIT_USAGE)
     with _said():

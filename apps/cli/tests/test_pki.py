@@ -59,7 +59,7 @@ def test_a_host_of_the_configurations_network_gets_a_certificate_before_the_conf
     ("arguments", "exit_code", "said"),
     [
         (("init", "--name", "x"), 1, "ca.key exists"),
-        (("agent", "base99", "--network", NETWORK), 2, 'there is no host "base99" in the network; there are'),
+        (("agent", "base99", "--network", NETWORK), 2, 'there is no host "base99" with an agent in the network; '),
         (("agent", "base20", "--network", NETWORK), 1, "base20.key exists: headway pki renew"),
         (("agent", "base20", "--network", "mars"), 2, "mars: cannot be read: No such file"),
         (("agent", "base20"), 2, "say --config FILE, or --network FILE"),
@@ -103,6 +103,15 @@ def test_a_pairs_keys_for_switches_are_made_anew_together(run, made):
     for name in ("ctl-a", "ctl-b"):
         pem = (made / "ovsdb" / "controllers" / f"{name}.pem").read_bytes()
         x509.load_pem_x509_certificate(pem).verify_directly_issued_by(authority)
+
+
+def test_only_hosts_on_which_an_agent_runs_get_an_agents_certificate(run, made):
+    network = str(FILES["two-switches"])
+    run("agent", "--all", "--network", network)
+    assert {path.stem for path in (made / "agents").iterdir()} == {"base20", "ts-a", "ts-c"}
+    for name in ("ts-a.eth1", "ts-b"):  # an interface of ts-a, and a host without an agent
+        said = run("agent", name, "--network", network, exit_code=2)[1]
+        assert f'there is no host "{name}" with an agent in the network; there are ts-a, ts-c' in said
 
 
 def test_a_folder_without_an_authority_says_how_to_make_one(run):
