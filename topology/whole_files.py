@@ -16,7 +16,7 @@ def written_whole(path: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
     later one's is left, whole.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written; the error has the path where the system names no file, as on a full disk.
     """
     made, temporary = tempfile.mkstemp(prefix=".headway-", dir=path.parent)  # 0600
     try:
@@ -26,7 +26,9 @@ def written_whole(path: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
             os.fsync(made)
         Path(temporary).chmod(mode)
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise

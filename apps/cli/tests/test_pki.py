@@ -1,5 +1,6 @@
 """``headway pki`` and what the agent's configuration says of its certificates."""
 
+import errno
 import json
 import re
 from pathlib import Path
@@ -118,6 +119,15 @@ def test_a_folder_without_an_authority_says_how_to_make_one(run):
     for command in ("list", "revoke", "renew", "agent", "controller"):
         more = {"revoke": ("x",), "agent": ("arch", "--network", NETWORK), "controller": ("--name", "x")}
         assert "headway pki init" in run(command, *more.get(command, ()), exit_code=1)[1]
+
+
+def test_a_full_disk_is_said_with_the_file_that_does_not_fit(run, monkeypatch, tmp_path):
+    def full(_file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    said = run("init", "--name", "La Serena", exit_code=1)[1]
+    assert said == f"headway: {tmp_path}/pki/ca.key: No space left on device\n"
 
 
 def test_scripts_get_every_certificate_as_json(run, made):
