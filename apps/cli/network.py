@@ -69,7 +69,7 @@ def ovs(
 
     headway network ovs network.yaml --controller tcp:192.0.2.1:6653
     """
-    for wrong in (each for each in controller if not _CONTROLLER.fullmatch(each)):
+    for wrong in (each for each in controller if not (_CONTROLLER.fullmatch(each) and _has_port(each))):
         base.stop(f'--controller: "{wrong}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
     network = _network(file)
     names = [each.name for each in network.switches]
@@ -129,6 +129,8 @@ def draft(
     wrong = [each for each in databases if not is_server(each)]
     if wrong:
         base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
+    if agents is not None and not (_LISTENING.fullmatch(agents) and _has_port(agents)):
+        base.stop(f'--agents: "{agents}" is not where to listen, try "0.0.0.0:50051"', base.EXIT_USAGE)
     for_agents_alone = authority is None or agents_shown is not None
     tls = _tls(shown, authority, is_needed=not for_agents_alone or any(each.startswith("ssl:") for each in databases))
     try:
@@ -152,6 +154,11 @@ def draft(
     typer.echo(f"{out}: {text.count(TODO) - 1} places to complete, each {TODO}")
 
 
+def _has_port(address: str) -> bool:
+    """Return whether the number at an address's end is one of a port."""
+    return 0 < int(address.rpartition(":")[2]) < 65536
+
+
 def _called(address: str, wait: str, shown: Path | None, authority: Path | None) -> "tuple[Hello, ...]":
     """Return what agents say that call while they are waited for, each of which is said as it comes."""
     import structlog
@@ -159,8 +166,6 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
     from apps.cli.network_called import agents_calling
     from topology import units
 
-    if not _LISTENING.fullmatch(address):
-        base.stop(f'--agents: "{address}" is not where to listen, try "0.0.0.0:50051"', base.EXIT_USAGE)
     wait_us = base.quantity(wait, units.duration_us, "--wait") or 0
     tls = None
     if shown is not None:

@@ -127,3 +127,16 @@ def test_a_bridges_own_port_is_not_added_to_it(tmp_path):
     lines, code = said("ovs", file, "--switch", "ch1", "--controller", "tcp:192.0.2.1:6653")
     added = [line.split()[4] for line in lines.splitlines() if "add-port ch1 " in line]
     assert (code, "ch1-wan" in added, "ch1" in added) == (0, True, False), lines
+
+
+def test_a_controller_at_a_port_that_there_is_not_is_not_printed_to_be_typed():
+    for port, code in ((0, 2), (65_535, 0), (65_536, 2)):
+        assert said("ovs", FILES["two-lines"], "--controller", f"tcp:192.0.2.1:{port}")[1] == code
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:99999", "0.0.0.0:0", "localhost"])
+def test_where_nobody_could_listen_is_refused_before_a_database_is_asked(address):
+    assert said("draft", "tcp:127.0.0.1:1", "--agents", address) == (
+        f'headway: --agents: "{address}" is not where to listen, try "0.0.0.0:50051"\n',
+        2,
+    )
