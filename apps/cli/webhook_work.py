@@ -26,11 +26,16 @@ class _Part(Section):
 def make_secret(file: Path) -> None:
     """Write a new secret into a new file."""
     try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            if os.geteuid() == 0:  # the controller, which reads it, is the folder's owner
-                folder = file.parent.stat()
-                os.fchown(out.fileno(), folder.st_uid, folder.st_gid)
-            out.write(f"{new_secret()}\n")
+        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(made, "w") as out:
+                if os.geteuid() == 0:  # the controller, which reads it, is the folder's owner
+                    folder = file.parent.stat()
+                    os.fchown(out.fileno(), folder.st_uid, folder.st_gid)
+                out.write(f"{new_secret()}\n")
+        except OSError:
+            file.unlink()  # the next call would not write over it
+            raise
     except OSError as error:
         stop(f"{file}: {error.strerror}", EXIT_FAILED)
     typer.echo(f"{file}: a new secret; the receiver needs it too, and nobody else")

@@ -1,6 +1,7 @@
 """``headway webhook``: a secret is made once and is its owner's; a try says of each server what came back."""
 
 import json
+import resource
 import stat
 
 import pytest
@@ -45,6 +46,18 @@ def test_a_secret_is_its_owners_alone_and_is_never_written_over(secret):
     assert len(secret_of(secret)) == 32
     assert "File exists" in run("secret", str(secret), exit_code=1)
     assert secret.read_text() == before
+
+
+def test_a_secret_that_cannot_be_written_leaves_no_file(tmp_path):
+    path = tmp_path / "secret"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # as on a full disk
+    try:
+        said = run("secret", str(path), exit_code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (said, path.exists()) == (f"headway: {path}: File too large\n", False)
+    run("secret", str(path))
 
 
 def test_each_server_is_told_once_and_its_answer_is_printed(config):
