@@ -64,6 +64,9 @@ class Machine:
     def restarted(self, times: int) -> bool:
         return (self.agent("NRestarts"), self.agent("ActiveState")) == (str(times), "active")
 
+    def is_another(self, process: str) -> bool:
+        return self.agent("MainPID") != process and self.agent("ActiveState") == "active"
+
     def close(self) -> None:
         self._unshare.kill()
         self._unshare.wait()
@@ -111,6 +114,9 @@ def test_the_units_run_the_agent_under_systemd_without_root(machine):
     )
     machine.done("mv", "/etc/headway/right.yaml", "/etc/headway/agent.yaml")
     eventually(lambda: machine.agent("ActiveState") == "active", within_s=20, what="up once it has what it needs")
+    first = machine.agent("MainPID")
+    machine.done("systemctl", "restart", "headway-agent-sysctl")
+    eventually(lambda: machine.is_another(first), within_s=20, what="started again with its settings")
     machine.done("systemctl", "stop", "headway-agent", "headway-agent-sysctl")
     assert machine.agent("Result") == "success"
     assert machine.done("cat", "/proc/sys/net/ipv4/tcp_rmem") == before

@@ -208,6 +208,14 @@ def test_the_units_run_the_command_that_wrote_them_as_it_is_called(tmp_path, mon
     assert f"{agent} check " in sysctl
 
 
+def test_an_agent_is_down_while_the_settings_are_put_back_and_made_anew():
+    told, _ = run("units", "--rate", "10Gbps", "--rtt", "180ms", exit_code=0)
+    unit = told.partition("headway-agent.service\n")[2].partition("[Service]")[0]
+    assert "\nPartOf=headway-agent-sysctl.service\n" in unit
+    after = unit.partition("\nAfter=")[2].partition("\n")[0]
+    assert "headway-agent-sysctl.service" in after.split()
+
+
 def test_what_a_store_takes_is_measured_and_leaves_nothing_there(tmp_path):
     done = CliRunner().invoke(
         app, ["agent", "check", "--store", str(tmp_path), "--rate", "1Gbps", "--bytes", "5MB", "--json"]
