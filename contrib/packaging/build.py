@@ -317,9 +317,6 @@ def packed(package: DebPackage, from_: Built, version: str, out: Path, time_s: s
         for site in (*root.glob("usr/lib/headway-agent"), *root.glob("usr/lib/headway/*")):
             shutil.rmtree(site / "__pycache__", ignore_errors=True)
             compiled(site, "/" + str(site.relative_to(root)))
-        for path in root.rglob("*"):
-            if path.is_dir() or path.suffix in {".py", ".pyc", ".so", ".o"}:
-                path.chmod(0o755 if path.is_dir() else 0o644)
         written(root, f"/usr/share/doc/{package.name}/copyright", (ROOT / "LICENSE").read_text())
         for page in package.pages:
             for path in sorted((ROOT / "docs").glob(page)):
@@ -330,6 +327,9 @@ def packed(package: DebPackage, from_: Built, version: str, out: Path, time_s: s
             written(root, "/DEBIAN/conffiles", "".join(f"{path}\n" for path in package.conffiles))
         for script, text in scripts(package).items():
             written(root, f"/DEBIAN/{script}", text, 0o755)
+        for path in (root, *root.rglob("*")):  # not as the umask had it
+            is_run = path.stat().st_mode & 0o100 and path.suffix not in {".py", ".pyc", ".so", ".o"}
+            path.chmod(0o755 if path.is_dir() or is_run else 0o644)
         deb = out / f"{package.name}_{version}_amd64.deb"
         run("dpkg-deb", "-Zxz", "-z3", "--root-owner-group", "--build", root, deb, SOURCE_DATE_EPOCH=time_s)
     return deb
@@ -341,6 +341,7 @@ def main() -> None:
         raise SystemExit("the packages are for Debian 12: build them with its Python 3.11")
     if importlib.util.find_spec("wheel") is None:
         raise SystemExit("the Python package wheel is missing: make install")
+    os.umask(0o022)  # the wheel's files are made by it
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder (default: dist)")
     parser.add_argument("--version", action="append", help="of the Debian packages; may be said again (default: ours)")

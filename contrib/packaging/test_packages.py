@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import zipfile
@@ -131,6 +132,31 @@ def test_what_runs_needs_no_compiling_on_the_machine(debs):
 def test_the_same_parts_make_the_same_bytes(parts, debs, tmp_path):
     again = build.packed(build.DEBS[0], parts, "1.2.3", tmp_path, "1700000000")
     assert again.read_bytes() == debs["headway-agent"].read_bytes()
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_what_is_packed_is_for_all_to_read_and_for_its_owner_to_write_whatever_the_umask(tmp_path, monkeypatch, umask):
+    def seen(*command, **_environment):
+        root = command[-2]
+        modes.update(
+            {str(path.relative_to(root)): stat.S_IMODE(path.stat().st_mode) for path in (root, *root.rglob("*"))}
+        )
+
+    modes = {}
+    monkeypatch.setattr(build, "run", seen)  # dpkg-deb
+    locked = {name: tmp_path / name for name in ("command", "controller")}
+    before = os.umask(umask)
+    try:
+        for name, there in locked.items():
+            (there / name).mkdir(parents=True)
+            (there / name / "METADATA").write_text("")
+        build.packed(build.DEBS[2], build.Built(tmp_path, locked), "1.2.3", tmp_path, "1700000000")
+    finally:
+        os.umask(before)
+    assert "usr/lib/headway/controller/controller/METADATA" in modes
+    for_all = {name for name, mode in modes.items() if mode == 0o755}
+    assert {".", "DEBIAN", "DEBIAN/postinst", "etc/headway", "usr/lib/headway/controller/controller"} <= for_all
+    assert {mode for name, mode in modes.items() if name not in for_all} == {0o644}
 
 
 def test_the_scripts_are_shell_without_a_placeholder_left():
