@@ -1,6 +1,7 @@
 """Whether a controller could start now: its addresses are free and its database can be used. Nothing is changed."""
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -16,11 +17,12 @@ from controller.database.settings import PairedPart
 from controller.database.snapshot import snapshot
 from controller.errors import ConfigError
 from controller.restored import RestartView, at_a_restart
-from controller.security.listening import listening_at
+from controller.security.listening import answers, listening_at
 from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
 from topology.problems import Problems
 
+END_OR_MOVE = "end who listens there, or take another"
 MADE_AT_START = Path("/run/headway-controller")  # by the unit, RuntimeDirectory=; it goes when the controller ends
 
 
@@ -73,17 +75,19 @@ def _of_the_database(url: str, *, is_of_pair: bool) -> list[str]:
 def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
     """Yield why nobody could listen at an address."""
     if isinstance(address, UnixSocket):
-        folder = Path(address.path).parent
+        path, folder = Path(address.path), Path(address.path).parent
         if not folder.is_dir():
             if folder != MADE_AT_START:
                 yield f"{address}: there is no folder {folder}: make it first"
         elif not os.access(folder, os.W_OK | os.X_OK):
             yield f"{address}: the folder {folder} cannot be written"
+        elif path.exists() and (answers(path) or not path.is_socket()):
+            yield f"{address}: {os.strerror(errno.EADDRINUSE)}: {END_OR_MOVE}"
         return
     try:
         listening_at(address.bare_host, address.port, 1).close()
     except OSError as error:
-        yield f"{address}: {error.strerror or error}: end who listens there, or take another"
+        yield f"{address}: {error.strerror or error}: {END_OR_MOVE}"
 
 
 def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:

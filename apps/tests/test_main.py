@@ -90,6 +90,24 @@ def test_a_socket_in_the_folder_that_the_unit_makes_at_each_start_is_right_befor
         assert (found, f"there is no folder {where}: make it first" in said) == (code, bool(code)), said
 
 
+@pytest.mark.parametrize("which", ["rest_socket", "agents"])
+def test_a_path_is_free_unless_somebody_listens_there_or_it_is_no_socket(tmp_path, which):
+    path = tmp_path / "here"
+    listen = dict.fromkeys(("openflow", "rest", "agents"), "nowhere")
+    listen[which] = f"unix:{path}" if which == "agents" else str(path)
+    (tmp_path / "controller.yaml").write_text(yaml.safe_dump({"listen": listen, "store": "sqlite://"}))
+    taken = f"listen.{which}: unix:{path}: Address already in use: end who listens there, or take another"
+    assert start_check.hindrances_beside(tmp_path / "controller.yaml") == ()
+    with socket.socket(socket.AF_UNIX) as another:
+        another.bind(str(path))
+        another.listen()
+        assert start_check.hindrances_beside(tmp_path / "controller.yaml") == (taken,)
+    assert start_check.hindrances_beside(tmp_path / "controller.yaml") == (), "it is left of a dead one"
+    path.unlink()
+    path.write_text("")
+    assert start_check.hindrances_beside(tmp_path / "controller.yaml") == (taken,)
+
+
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
 def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_file_is_wrong(config, tmp_path, which):
     wrong = config.read_text().replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none") + "lease: soon\n"

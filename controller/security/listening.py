@@ -1,6 +1,7 @@
 """The sockets at which switches, agents and users of the API find the controller."""
 
 import socket
+from pathlib import Path
 
 
 def listening_at(host: str, port: int, backlog: int) -> socket.socket:
@@ -19,3 +20,9 @@ def listening_at(host: str, port: int, backlog: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     is_all = host == "::" and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_all)
+
+
+def answers(path: Path) -> bool:
+    """Return whether somebody listens at a path; a dead process may have left its socket there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        return asking.connect_ex(str(path)) == 0

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from controller.security.listening import listening_at
+from controller.security.listening import answers, listening_at
 
 BACKLOG = 1024  # agents that call at once
 
@@ -16,7 +16,7 @@ def listening(address: str) -> socket.socket:
     """
     if address.startswith("unix:"):
         path = Path(address.removeprefix("unix:"))
-        if path.is_socket() and not _answers(path):
+        if path.is_socket() and not answers(path):
             path.unlink()
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -29,8 +29,3 @@ def listening(address: str) -> socket.socket:
         return bound
     host, _, port = address.rpartition(":")
     return listening_at(host.strip("[]"), int(port), BACKLOG)
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        return asking.connect_ex(str(path)) == 0
