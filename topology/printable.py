@@ -11,6 +11,7 @@ _UNSEEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
@@ -33,6 +34,22 @@ def printable_end(text: str, longest: int = LONGEST) -> str:
     """
     cut = text if len(text) <= longest else f"({len(text) - longest} more) ...{text[-longest:]}"
     return _UNSEEN.sub(_escaped, cut)
+
+
+def without_halves(value: object) -> object:
+    r"""Return what was decoded of JSON with U+FFFD for halves of surrogate pairs: JSON may carry them, UTF-8 does not.
+
+    >>> without_halves({"why": ["half of \ud83d", 1]})
+    {'why': ['half of \ufffd', 1]}
+    """
+    match value:
+        case str():
+            return _HALVES.sub("\ufffd", value)
+        case dict():
+            return {without_halves(name): without_halves(one) for name, one in value.items()}
+        case list() | tuple():
+            return [without_halves(one) for one in value]
+    return value
 
 
 def _escaped(found: re.Match[str]) -> str:

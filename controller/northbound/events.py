@@ -5,11 +5,11 @@ from typing import Annotated
 
 from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from controller.events import Events, Happened, Heard
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.json_bytes import json_bytes
 from controller.northbound.rest.answers import Routes, problem
 from controller.security.connections import Places, counted_as
 from topology.units import shown_time
@@ -97,5 +97,5 @@ def _lines(heard: Heard) -> list[bytes]:
 
 
 def _event(one: Happened) -> bytes:
-    data = to_json({"at": shown_time(one.at_us), **one.fields}, fallback=str)  # JSON has no bare newlines
+    data = json_bytes({"at": shown_time(one.at_us), **one.fields}, fallback=str)  # JSON has no bare newlines
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (one.number, one.name.encode(), data)

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic_core import to_json
 
 from controller.events import Events, Happened
+from controller.northbound.json_bytes import json_bytes
 from controller.settings.webhooks import WebhookSettings, secret_of
 from topology import __version__
 from topology.units import shown_time
@@ -136,7 +136,7 @@ def why_not_taken(
         said: the event.
         at_s: now, Unix time.
     """
-    body = to_json(said, fallback=str)
+    body = json_bytes(said, fallback=str)
     try:
         headers = signed(message_id, at_s, body, secret_of(settings.secret))
         with client.stream("POST", settings.url, content=body, headers=headers) as answer:  # its body may have no end

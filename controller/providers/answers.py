@@ -3,6 +3,8 @@
 import json
 from decimal import Decimal
 
+from topology.printable import without_halves
+
 _MOST = 10**9  # as Mbit/s a million times what a circuit carries, and as bit/s still what a database holds
 
 
@@ -11,13 +13,13 @@ class Unclear(Exception):
 
 
 def decoded(text: str) -> dict[str, object]:
-    """Return a JSON object; its decimal fractions exactly.
+    """Return a JSON object; its decimal fractions exactly, its texts such as can be told on.
 
     Raises:
         Unclear: it is none.
     """
     try:
-        value: object = json.loads(text, parse_float=Decimal)
+        value = without_halves(json.loads(text, parse_float=Decimal))
     except (ValueError, ArithmeticError, RecursionError):  # of an exponent that Decimal has not
         raise Unclear("not JSON") from None
     return object_of(value, "the answer")

@@ -16,6 +16,7 @@ import httpx
 
 from controller.providers.errors import SecretUnusable
 from controller.providers.secrets import Secret
+from topology.printable import without_halves
 from topology.units import shown_time
 
 _EARLY_S = 60  # a token that ends this soon may have ended when it arrives
@@ -150,7 +151,7 @@ class Login:
 
 def _object(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = without_halves(json.loads(text))
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

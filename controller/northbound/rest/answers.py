@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic.json_schema import models_json_schema
-from pydantic_core import to_json
 
+from controller.northbound.json_bytes import json_bytes
 from controller.northbound.rest import render_promises
 from controller.northbound.rest.shapes import Problem, Refusal
 from controller.plan.admission import Refused
@@ -80,7 +80,7 @@ _RETRY = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"
 
 def answer(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return JSON; ``body`` is what ``render`` makes, so nothing is checked again."""
-    return Response(to_json(body), status, headers, JSON)
+    return Response(json_bytes(body), status, headers, JSON)
 
 
 def kebab(name: str) -> str:
@@ -97,7 +97,7 @@ def problem(
 ) -> Response:
     """Return an error; ``fields`` hold what the detail is made of, so that nobody parses it."""
     said = {"type": f"/problems/{kind}", "title": kind.replace("-", " "), "status": status, "detail": detail}
-    return Response(to_json({**said, **fields, **said}, fallback=str), status, headers, PROBLEM)
+    return Response(json_bytes({**said, **fields, **said}, fallback=str), status, headers, PROBLEM)
 
 
 def refusal_answer(value: Refused) -> Response:

@@ -1,11 +1,16 @@
 """Who has changed what: remembered with the change, told to who may know."""
 
 import json
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.asker import CONTROLLER
+from controller.database import Changes
+from controller.database.changed import Noted, SaveRecord
 from controller.database.verify import verified
 from controller.northbound.access import AccessRules, all_may
 from controller.northbound.api import api
@@ -192,6 +197,18 @@ def test_a_request_has_a_name_of_its_own_or_ours(site):
 def test_a_database_that_cannot_be_read_is_503(site):
     site.database.close()
     assert asking_from(site, "127.0.0.1").get(CHANGES).status_code == 503
+
+
+def test_half_a_character_that_the_database_has_from_before_is_shown_as_one_that_is_missing(site, tmp_path):
+    here = asking_from(site, "127.0.0.1")
+    held = here.post(MANY, json=NIGHT).json()["id"]
+    here.delete(f"{MANY}/{held}")
+    with closing(sqlite3.connect(tmp_path / "headway.db")) as beside, beside:
+        beside.execute("UPDATE ended_reservations SET reason = ?", (r"half of \ud83d",))
+    noted = Noted("provider.state", "bought", None, {"reason": "half of \ud83d"})
+    site.database.save(Changes(record=SaveRecord(CONTROLLER, START_US, noted=(noted,)))).result(10)
+    assert here.get("/v1/history").json()["ended"][0]["reservation"]["reason"] == "half of \ufffd"
+    assert changes(site, id="bought")[0]["new"] == {"reason": "half of \ufffd"}
 
 
 def test_what_is_stored_is_what_is_shown(site):

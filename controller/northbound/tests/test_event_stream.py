@@ -55,6 +55,13 @@ def test_an_event_has_an_id_a_name_and_its_fields_as_json(events):
     assert said["at"].startswith("2026-01-01T00:00:00.0000")
 
 
+def test_half_a_character_in_what_happened_ends_no_stream(events):
+    before = events.last
+    events.publish("reservation.failed", why="half of \ud83d")
+    stream = lines(events, before, 2)
+    assert '"why":"half of \ufffd"' in stream, stream
+
+
 def test_a_text_with_a_newline_stays_one_event(events):
     before = events.last
     events.publish("store.failed", why="a\nb\r\nc")

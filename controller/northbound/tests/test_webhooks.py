@@ -95,6 +95,15 @@ def test_one_that_stood_by_tells_only_of_what_happens_from_when_it_leads_on(rece
     assert json.loads(body)["type"] == "leader.lost"
 
 
+def test_half_a_character_in_what_happened_ends_no_webhook(receiver, events, tmp_path):
+    with told(events, receiver.url, tmp_path):
+        events.publish("reservation.failed", reservation="a", why="half of \ud83d")
+        events.publish("drift.alarm", place="ls1")
+        said = [json.loads(body) for _, body in hears(receiver, 2)]
+    assert [one["type"] for one in said] == ["reservation.failed", "drift.alarm"]
+    assert said[0]["data"] == {"reservation": "a", "why": "half of \ufffd"}
+
+
 def test_the_signature_is_what_the_manual_checks(receiver, events, tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "webhooks.md").read_text(), re.DOTALL)
     manual = {}

@@ -3,6 +3,7 @@
 import re
 import socket
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.purchases import Period, PurchaseState
+from controller.providers.answers import decoded
 from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_compare import BEGIN_NOTICE_US
 from controller.providers.oscars_values import OscarsPort
+from controller.providers.oscars_wire import verdict
 from controller.providers.tests.buying import (
     A_END,
     GIGABIT,
@@ -119,6 +122,16 @@ def test_an_answer_that_cannot_be_understood_is_tried_again_and_shown(fake, prov
     with pytest.raises(ProviderUnavailable, match="unclear") as unclear:
         provider.status("CXA5")
     assert unclear.value.problem.endswith(" ".join(answer.split())[:200])
+
+
+def test_half_a_character_in_an_answer_can_be_told_on():
+    _, why = verdict(
+        decoded('{"valid": false, "message": "no room for \\ud83d, nor \\ud83d\\ude00"}'), "valid", "message"
+    )
+    assert why == "no room for \ufffd, nor \U0001f600"
+    assert decoded('{"loc\\udc00": ["a", {"urn": "b\\ud800"}, 1.5]}') == {
+        "loc\ufffd": ["a", {"urn": "b\ufffd"}, Decimal("1.5")]
+    }
 
 
 @pytest.mark.parametrize("path", ["/protected/modify/bandwidth", "/protected/l2vpn/new", "/api/l2vpn/validate"])

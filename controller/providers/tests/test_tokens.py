@@ -1,7 +1,7 @@
 """Tokens that are renewed before they end; refusals in one cause for each port."""
 
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from controller.providers.errors import ProviderDenied, SecretUnusable
@@ -64,6 +64,17 @@ def test_a_login_that_gives_none_leaves_the_token_that_is_good_until_its_end(des
     with pytest.raises(SecretUnusable, match="401, Invalid user credentials") as told:
         one.token()
     assert "a-password" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [('{"error": "of \\ud83d"}', "gives no token: 200, of \ufffd"), ("[" * 100_000, "200, no access_token")],
+)
+def test_a_login_whose_answer_is_odd_gives_no_token_and_says_why(said, why):
+    app = FastAPI()
+    app.post("/token")(lambda: Response(said))
+    with running(app) as url, pytest.raises(SecretUnusable, match=why):
+        Login(LoginSettings(f"{url}/token", "headway", "", of("a-secret")), lambda: 1_000.0).token()
 
 
 def test_a_token_that_is_not_accepted_is_given_no_more_and_a_new_one_is_kept_for_a_minute(desk):
