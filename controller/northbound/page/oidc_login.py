@@ -4,10 +4,13 @@ What must come back with the code is in a cookie that only our own address is se
 a browser in as somebody it is not.
 """
 
+import asyncio
 import hmac
 import secrets
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from hashlib import sha256
+from typing import ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Request, Response
@@ -21,6 +24,11 @@ from controller.security.tokens import Principal
 ATTEMPT = "headway-login"  # the cookie of a login that has begun
 ATTEMPT_S = 600
 DONE = "/login/done"
+AT_ONCE = 4  # logins that ask the issuer: anybody may begin one, and each has one of the threads that answer everybody
+WAIT_S = 10.0  # for a turn
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class NotLoggedIn(Exception):
@@ -33,6 +41,7 @@ class OidcLogin:
     def __init__(self, tokens: IssuerTokens, sessions: Sessions) -> None:
         self._tokens = tokens
         self._sessions = sessions
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     @property
     def is_offered(self) -> bool:
@@ -46,7 +55,7 @@ class OidcLogin:
             NotLoggedIn: the issuer does not answer.
         """
         try:
-            address = (await run_in_threadpool(self._tokens.issuer.document))["authorization_endpoint"]
+            address = (await self._asked(self._tokens.issuer.document))["authorization_endpoint"]
         except (IssuerSilent, KeyError) as error:
             raise NotLoggedIn(f"{self._tokens.issuer.settings.issuer} does not answer; try again later") from error
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
@@ -81,7 +90,7 @@ class OidcLogin:
             raise NotLoggedIn(f"the issuer says no: {said.get('error', 'without a word')[:100]}")
         issuer, client = self._tokens.issuer, self._tokens.issuer.settings.client or ""
         try:
-            token = await run_in_threadpool(issuer.redeemed, said["code"], kept[2], self._redirect(request))
+            token = await self._asked(issuer.redeemed, said["code"], kept[2], self._redirect(request))
             await self._tokens.ready_for(token)
             claims = issuer.claims(token, client)
         except IssuerSilent as error:
@@ -102,6 +111,22 @@ class OidcLogin:
     def end(self, session: str) -> None:
         """Forget a session."""
         self._sessions.end(session)
+
+    async def _asked(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what the issuer says, asked in a thread; who waits for a turn has none.
+
+        Raises:
+            IssuerSilent: so many log in that there is no turn in time, or the issuer does not answer.
+        """
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._turns.acquire()
+        except TimeoutError as error:
+            raise IssuerSilent("too many log in: try again later") from error
+        try:
+            return await run_in_threadpool(ask, *args, **kwargs)
+        finally:
+            self._turns.release()
 
     def _redirect(self, request: Request) -> str:
         page = self._tokens.issuer.settings.page

@@ -1,12 +1,15 @@
 """People of an issuer: by its tokens, and by a login at the page; against one in a process of its own, by TLS."""
 
+import asyncio
 import base64
 import json
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import jwt
 import pytest
 from fastapi.testclient import TestClient
@@ -14,6 +17,7 @@ from fastapi.testclient import TestClient
 from controller.northbound.access import COOKIE, AccessRules
 from controller.northbound.api import api
 from controller.northbound.known import SESSION_S, IssuerTokens, Sessions
+from controller.northbound.page import oidc_login
 from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
 from controller.security import issuer as issuers
 from controller.security import pki_files
@@ -353,3 +357,30 @@ def test_a_session_is_over_after_its_time_and_their_number_is_bounded(monkeypatc
     monkeypatch.setattr("controller.northbound.known.MOST_SESSIONS", 3)
     names = [sessions.begin(CERTIFIED) for _ in range(5)]
     assert [sessions.principal(name) is not None for name in names] == [False, False, True, True, True]
+
+
+def test_logins_that_wait_for_the_issuer_keep_nobody_else_waiting(settings, monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(Issuer, "document", lambda _: answers.wait(30) and {})
+    app = client_of(settings, local=Role.READ).app
+
+    async def others_status():
+        by = httpx.ASGITransport(app, client=("127.0.0.1", 5000))
+        async with httpx.AsyncClient(transport=by, base_url="http://testserver") as here:
+            logins = [asyncio.create_task(here.get("/login/oidc")) for _ in range(60)]
+            try:
+                await asyncio.wait(logins, timeout=0.5)
+                return (await asyncio.wait_for(here.get("/v1/topology"), 5)).status_code
+            finally:
+                answers.set()
+                await asyncio.gather(*logins)
+
+    assert asyncio.run(others_status()) == 200
+
+
+def test_a_login_that_has_no_turn_in_time_is_to_be_tried_again_later(settings, monkeypatch):
+    monkeypatch.setattr(oidc_login, "AT_ONCE", 0)
+    monkeypatch.setattr(oidc_login, "WAIT_S", 0.01)
+    answer = client_of(settings).get("/login/oidc")
+    assert answer.status_code == 503
+    assert "try again later" in answer.text
