@@ -15,6 +15,7 @@ from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
 from topology import units
+from topology.printable import without_halves
 from topology.protocol import FlowClass, Tail
 from topology.wire import Framing
 
@@ -29,9 +30,10 @@ def _text(parse: Callable[[str], int], longest: int) -> PlainValidator:
     def parsed(value: object) -> int | None:
         if value is None:
             return None
-        if not isinstance(value, str) or len(value) > longest:
+        text = without_halves(value)  # a problem quotes it, and pydantic takes none that UTF-8 has not
+        if not isinstance(text, str) or len(text) > longest:
             raise ValueError(f"need a text of at most {longest} characters")
-        found = parse(value)
+        found = parse(text)
         if found > MOST:
             raise ValueError("is more than there can be")
         return found

@@ -1,5 +1,7 @@
 """Reservations over REST, on a site without switches."""
 
+import json
+
 import pytest
 
 from controller.database import DatabaseFailed
@@ -162,6 +164,14 @@ def test_a_request_that_makes_no_sense_names_its_field(idle, change, status, fie
     answer = idle.post(MANY, json=NIGHT | change)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
     assert field in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("field", ["rate", "start", "end"])
+def test_half_a_character_in_a_rate_or_a_time_makes_no_sense_either(idle, field):
+    text = json.dumps(NIGHT | {field: "\ud83d"})
+    answer = idle.post(MANY, content=text, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert [one["field"] for one in answer.json()["errors"]] == [field]
 
 
 # Idempotency.
