@@ -74,7 +74,7 @@ def agents(
         stop("say the hosts' names, or --all, one of the two", EXIT_USAGE)
     with _said():
         if everyone:
-            have = {one.name for one in pki_files.listed(folder) if one.kind is Kind.AGENT and not one.revoked}
+            have = _who_had_one(folder, Kind.AGENT)
             hosts = tuple(host for host in known if host not in have or force)
         for host in hosts:
             _echo(pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
@@ -92,7 +92,7 @@ def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *,
     if unknown:
         stop(f'there is no switch "{unknown[0]}" in the network; there are {", ".join(dpids)}', EXIT_USAGE)
     with _said():
-        have = {one.name for one in pki_files.listed(folder) if one.kind is Kind.SWITCH and not one.revoked}
+        have = _who_had_one(folder, Kind.SWITCH)
         chosen = names or tuple(name for name in dpids if name not in have or force)
         for name in chosen:
             _echo(pki_files.make(folder, Kind.SWITCH, (name, switch_uri(dpids[name])), now(), days, force=force))
@@ -100,6 +100,11 @@ def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *,
         typer.echo("every switch has a certificate already")
         return
     typer.echo("on each switch     /etc/openvswitch/: its two files and ca.pem of headway pki ovsdb, which says more")
+
+
+def _who_had_one(folder: Path, kind: Kind) -> set[str]:
+    """Return the names of who has had a certificate: one that is revoked gets another key only if it is named."""
+    return {one.name for one in pki_files.listed(folder) if one.kind is kind}
 
 
 def rest(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:

@@ -158,6 +158,16 @@ def test_a_key_that_is_gone_keeps_no_other_certificate_from_being_renewed(run, m
     run("renew", "--within", "900")  # what is revoked is not renewed
 
 
+def test_one_that_is_revoked_keeps_no_other_from_its_first_certificate(run, made):
+    run("revoke", "base20")
+    lines = run("agent", "--all", "--network", NETWORK)[0].splitlines()
+    made_for = [line.partition(".pem and .key: ")[0] for line in lines if ".pem and .key: " in line]
+    assert made_for == [f"{made}/agents/{host}" for host in ("base21", "base22", "base23", "arch")]
+    run("switch", "--network", NETWORK)
+    run("revoke", "ls1")
+    assert run("switch", "--network", NETWORK)[0] == "every switch has a certificate already\n"
+
+
 def test_an_authority_whose_key_is_gone_is_said_once_for_all(run, made):
     run("agent", "arch", "--network", NETWORK)
     (made / "ca.key").unlink()
