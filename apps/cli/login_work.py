@@ -140,24 +140,31 @@ def begun(asked: AskedIssuer, scope: str) -> DeviceLogin:
 def finished(login: DeviceLogin, sleep: Callable[[float], object] = time.sleep) -> KeptLogin:
     """Return what a login has brought, once somebody has said yes (RFC 8628, section 3.4).
 
+    An issuer that is not well is asked less often (section 3.5): somebody is at the browser meanwhile.
+
     Raises:
         LoginFailed: somebody has said no, or nobody has said anything in time.
     """
-    every_s = login.every_s
+    every_s, why = login.every_s, ""
     form = {"grant_type": DEVICE_GRANT, "device_code": login.device_code, "client_id": login.asked.client}
     while time.monotonic() < login.until_s:
         sleep(every_s)
-        said = _posted(login.asked.token, form)
+        try:
+            said, why = _posted(login.asked.token, form), ""
+        except LoginFailed as error:
+            every_s, why = every_s + SLOWER_S, str(error)
+            continue
         match said.get("error"):
             case None:
                 return _kept(KeptLogin(login.asked.issuer, login.asked.client, login.asked.token, "", "", 0.0), said)
             case "authorization_pending":
                 continue
-            case "slow_down":
+            case str(kind) if kind in NOT_NOW:
                 every_s += SLOWER_S
             case _:
                 raise LoginFailed(f"{login.asked.issuer}: {_error(said)}")
-    raise LoginFailed(f"{login.asked.issuer}: nobody has entered the code in time: headway login again")
+    why = why or f"{login.asked.issuer}: nobody has entered the code in time"
+    raise LoginFailed(f"{why}: headway login again")
 
 
 def current_token(path: Path, url: str) -> str | None:

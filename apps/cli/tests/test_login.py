@@ -211,3 +211,34 @@ def test_what_cannot_be_is_one_line(there, url, home):
     logged_in(there, url, FIVE_MINUTES)
     (home / "headway" / "logins").chmod(0o640)
     assert "chmod 600" in run("whoami", "--url", url, exit_code=2)[1]
+
+
+def waiting(monkeypatch, posted, within_s):
+    """A login that waits for an issuer that answers as ``posted`` does."""
+    monkeypatch.setattr(login_work, "_posted", lambda *_: posted())
+    asked = login_work.AskedIssuer("https://i", "c", "https://i/device", "https://i/token")
+    return login_work.DeviceLogin(asked, "d", "u", "https://i/device", "", 5.0, time.monotonic() + within_s)
+
+
+@pytest.mark.parametrize("error", ["", "temporarily_unavailable", "server_error", "slow_down"])
+def test_an_issuer_that_is_unwell_for_a_moment_is_asked_less_often_and_loses_no_login(monkeypatch, error):
+    answers, slept_s = iter([{"error": error}, {"error": "authorization_pending"}, {"access_token": "yes"}]), []
+
+    def posted():
+        said = next(answers)
+        if said.get("error") == "":
+            raise login_work.LoginFailed("https://i/token: it answers 503")
+        return said
+
+    login = waiting(monkeypatch, posted, within_s=30)
+    kept = login_work.finished(login, sleep=slept_s.append)
+    assert (kept.token, slept_s) == ("yes", [5, 10, 10])
+
+
+def test_an_issuer_that_stays_unwell_is_what_is_said_in_the_end(monkeypatch):
+    def posted():
+        raise login_work.LoginFailed("https://i/token: it answers 503")
+
+    login = waiting(monkeypatch, posted, within_s=0.05)
+    with pytest.raises(login_work.LoginFailed, match="it answers 503: headway login again"):
+        login_work.finished(login, sleep=lambda _: None)
