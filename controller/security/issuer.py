@@ -159,7 +159,7 @@ class Issuer:
         try:
             with httpx.Client(verify=self.settings.tls, timeout=TIMEOUT_S) as client:
                 said = client.get(address).raise_for_status().json()
-        except (httpx.HTTPError, OSError, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise IssuerSilent(f"{address}: {error}") from error
         if not isinstance(said, dict) or said.get("issuer") != self.settings.issuer:
             raise IssuerSilent(f"{address} is of another issuer than {self.settings.issuer}")

@@ -107,11 +107,14 @@ def _is_safe(address: str) -> bool:
 
     >>> _is_safe("https://login.example.org"), _is_safe("http://login.example.org"), _is_safe("http://127.0.0.1:9")
     (True, False, True)
+    >>> _is_safe("https://login.example.org:443o")
+    False
     """
     try:
         parts = urlsplit(address)
+        port = parts.port or 80  # a ValueError if it is none
         return bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and is_here(f"{parts.hostname}:{parts.port or 80}"))
+            parts.scheme == "https" or (parts.scheme == "http" and is_here(f"{parts.hostname}:{port}"))
         )
     except ValueError:
         return False

@@ -384,3 +384,9 @@ def test_a_login_that_has_no_turn_in_time_is_to_be_tried_again_later(settings, m
     answer = client_of(settings).get("/login/oidc")
     assert answer.status_code == 503
     assert "try again later" in answer.text
+
+
+def test_an_issuer_whose_address_has_a_port_that_is_none_is_silent(settings):
+    client = client_of(replace(settings, issuer="https://127.0.0.1:443o"))
+    assert asked(client, "eyJ.eyJ.eyJ").status_code == 503
+    assert client.get("/login/oidc").status_code == 503
