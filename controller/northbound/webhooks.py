@@ -53,6 +53,7 @@ class Webhook:
         self._told = events.before
         self._failures = 0
         self._failing_since_s: float | None = None
+        self._asked_s: float | None = None  # since when an answer is waited for
         self.where = host_of(settings.url)
         self.outcomes: Counter[Delivery] = Counter()
 
@@ -61,9 +62,15 @@ class Webhook:
         self._told = self._events.last
 
     def failing_s(self) -> float:
-        """Return for how long nothing has been taken; 0 if the last was."""
-        since_s = self._failing_since_s
-        return 0.0 if since_s is None else time.monotonic() - since_s
+        """Return for how long nothing has been taken; 0 if the last was.
+
+        A server that answers by drops takes nothing either: httpx's patience is with each of them anew.
+        """
+        asked_s, since_s = self._asked_s, self._failing_since_s
+        now_s = time.monotonic()
+        if since_s is None and asked_s is not None and now_s - asked_s > PATIENCE_S:
+            since_s = asked_s
+        return 0.0 if since_s is None else now_s - since_s
 
     def run(self, ended: Callable[[float], bool]) -> None:
         """Tell until the end, from the first event that is ours to tell; then, once, of what is left then.
@@ -121,7 +128,11 @@ class Webhook:
 
     def _refused(self, client: httpx.Client, one: Happened) -> str:
         said = {"type": one.name, "timestamp": shown_time(one.at_us), "data": dict(one.fields)}
-        return why_not_taken(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
+        self._asked_s = time.monotonic()
+        try:
+            return why_not_taken(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
+        finally:
+            self._asked_s = None
 
 
 def why_not_taken(

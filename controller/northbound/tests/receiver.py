@@ -15,6 +15,7 @@ class Receiver:
     answers: list[int] = field(default_factory=list)  # one by one; 200 when there are none left
     hears: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     hangs: threading.Event = field(default_factory=threading.Event)
+    is_processing: bool = False  # it says so again and again, and does not answer
     is_endless: bool = False  # its answers go on until it ends
 
 
@@ -27,6 +28,9 @@ def receiving(*answers: int) -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             one.hears.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            with suppress(ConnectionError):
+                while one.is_processing and not one.hangs.wait(0.05):
+                    self.wfile.write(b"HTTP/1.1 102 Processing\r\n\r\n")
             status = one.answers.pop(0) if one.answers else 200
             if not status:
                 one.hangs.wait(30)

@@ -178,6 +178,17 @@ def test_an_answer_without_an_end_is_an_answer(receiver, events, tmp_path):
         eventually(lambda: hook.outcomes == {Delivery.TAKEN: 2}, within_s=10, what="both are taken")
 
 
+def test_a_server_that_answers_by_drops_is_seen_to_take_nothing(receiver, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "PATIENCE_S", 0.2)
+    receiver.is_processing = True
+    with told(events, receiver.url, tmp_path) as hook:
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: hook.failing_s() > 0.2, within_s=3, what="it takes nothing")
+        receiver.is_processing = False
+        eventually(lambda: hook.outcomes == {Delivery.TAKEN: 1}, within_s=5, what="it is taken")
+        assert hook.failing_s() == 0
+
+
 def test_what_becomes_of_messages_is_seen_by_server(receiver, events, tmp_path):
     with told(events, receiver.url, tmp_path) as hook, told(events, receiver.url + "2", tmp_path) as same_server:
         events.publish("drift.alarm", place="ls1")
