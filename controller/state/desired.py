@@ -98,11 +98,16 @@ def lines_used(site: Site, wished: Wished, reported: Reported, now: Instant) -> 
     """
     lines, closed = reported.lines, wished.ledger.closed(now.calendar_us)
     for circuit in lines.returning(now.elapsed_us):
-        idle = frozenset(name for name in wished.purchases if not wished.bought_bps(name, now.calendar_us))
-        unused = lines.down(now.elapsed_us) | closed | idle
-        if circuit in site.redundant - closed and not has_way_round(site.network, circuit, unused):
+        if circuit in site.redundant - closed and is_cut(site, wished, lines, circuit, now):
             lines = lines.trusted(circuit, now.elapsed_us)
     return lines
+
+
+def is_cut(site: Site, wished: Wished, lines: Lines, circuit: str, now: Instant) -> bool:
+    """Return whether nothing leads round a circuit that is down: what does is down too, worked on, or not bought."""
+    idle = frozenset(name for name in wished.purchases if not wished.bought_bps(name, now.calendar_us))
+    unused = lines.down(now.elapsed_us) | wished.ledger.closed(now.calendar_us) | idle
+    return not has_way_round(site.network, circuit, unused)
 
 
 def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, now: Instant) -> Basis:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from controller.plan.clock import Instant
 from controller.site import Site
 from controller.state.carried import announcement_obstacles, reservation_obstacles
+from controller.state.desired import is_cut
 from controller.state.moment import Moment
 from controller.state.progress import fallen_back
 from controller.state.value import SiteState
@@ -92,9 +93,11 @@ def _switches(site: Site, state: SiteState, connected: frozenset[int]) -> Iterat
 
 def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[Trouble]:
     """Yield the circuits that are down and have no way round them."""
-    for circuit in sorted(state.reported.lines.down(now.elapsed_us) - site.redundant):
-        why = f"{circuit}: the line is down, and there is no way round it"
-        yield Trouble(TroubleKind.CIRCUIT, circuit, why)
+    lines = state.reported.lines
+    for circuit in sorted(lines.down(now.elapsed_us)):
+        if is_cut(site, state.wished, lines, circuit, now):
+            why = f"{circuit}: the line is down, and there is no way round it"
+            yield Trouble(TroubleKind.CIRCUIT, circuit, why)
 
 
 def _alarms(site: Site, state: SiteState) -> Iterator[Trouble]:

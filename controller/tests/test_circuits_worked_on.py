@@ -180,3 +180,14 @@ def test_work_breaks_a_reservation_that_has_no_other_path_and_not_one_with_a_bac
     assert works_on(site) == ["r"]
     goes_on_until(site, BEGINS_US)
     assert [state_of(site, name) for name in ("r", "both")] == [ReservationState.FAILED, ReservationState.ACTIVE]
+
+
+def test_a_circuit_that_dies_while_its_way_round_is_worked_on_is_not_well(site):
+    site.wire()
+    works_on(site, "south")
+    goes_on_until(site, BEGINS_US)
+    assert site.reports.troubles(frozenset({1, 2})) == ()
+    site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    cut = ["north: the line is down, and there is no way round it"]
+    assert [str(one) for one in site.reports.troubles(frozenset({1, 2}))] == cut

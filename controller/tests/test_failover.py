@@ -289,3 +289,15 @@ def test_a_circuit_without_another_beside_it_proves_itself_for_its_flows_never_l
     says(site, *(((1, 9), is_live) for is_live in (False, True, False, True)))
     assert site.value.desired.plan == before
     assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]
+
+
+def test_a_circuit_whose_way_round_is_dead_too_is_not_well(site):
+    site.wire()
+    dpids = frozenset({1, 2})
+    says(site, (NORTH_AT_LS1, False))
+    assert site.reports.troubles(dpids) == ()
+    says(site, (SOUTH_AT_LS1, False))
+    cut = [f"{name}: the line is down, and there is no way round it" for name in ("north", "south")]
+    assert [str(one) for one in site.reports.troubles(dpids)] == cut
+    says(site, (SOUTH_AT_LS1, True))
+    assert site.reports.troubles(dpids) == ()
