@@ -87,7 +87,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(moment, (flow.host, flow.target))
-    waiting = waiting_flows(site, state, [known])
+    waiting = waiting_flows(moment, [known])
     if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us, waiting)):
         slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
         found += slow or ["the plan has less for it than was promised"]

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
 from controller.plan.deliveries import total_bytes
-from controller.plan.failover import late
+from controller.plan.failover import METER_STEP_BPS, late
 from controller.plan.faults import in_the_way
 from controller.plan.keys import FlowId
 from controller.plan.paths import Path
 from controller.plan.plan import Flow
 from controller.site import Site
 from controller.state.desired import hosts_absent
+from controller.state.moment import Moment
 from controller.state.receivers import why_held
 from controller.state.value import SiteState
 from topology.units import shown_size
@@ -38,12 +39,13 @@ class Late:
 def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, Late]:
     """Return the announcements that will be late under the desired plan, by name.
 
-    One that waits for something to send has its floor when it sends, unless its way has gone, or has a fault.
+    One that waits for something to send has its floor when it sends, unless its way has a fault, or has gone and what
+    is left has less room.
     """
     announcements, plan = state.wished.ledger.announcements, state.desired.plan
     if not announcements:
         return {}
-    waiting = waiting_flows(site, state, announcements.values())
+    waiting = waiting_flows(Moment(site, state, now), announcements.values())
     awaited = (known for known in announcements.values() if known.awaited)
     found = late(awaited, plan, site.network.framing, now.calendar_us, waiting)
     return {
@@ -51,23 +53,40 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     }
 
 
-def waiting_flows(site: Site, state: SiteState, announcements: Collection[Announcement]) -> frozenset[FlowId]:
+def waiting_flows(moment: Moment, announcements: Collection[Announcement]) -> frozenset[FlowId]:
     """Return the flows of announcements that have nothing to send and had their rate if they had, by name.
 
-    They are planned for what they stand by with: that is no less than was promised. Of one whose way has gone, or has
-    a fault, nobody knows that it had its rate. One that has delivered all its part needs none, nor its host's agent.
+    They are planned for what they stand by with: that is no less than was promised. One whose way has a fault is none
+    of them, nor one whose way is down where the others have no room for all that it was promised. One that has
+    delivered all its part needs none, nor its host's agent.
     """
-    ways = {flow.name: _ways(state, known, flow) for known in announcements for flow in known.flows}
+    site, state = moment.site, moment.state
+    known_by = {flow.name: (known, flow) for known in announcements for flow in known.flows}
     done = frozenset(name for known in announcements for name in {f.name for f in known.flows} - known.awaited)
     return done | frozenset(
         name
         for host in {flow.machine for known in announcements for flow in known.flows}
         for e in state.desired.plan.of_host(host)
         for name in e.flow.names
-        if e.flow.path in ways.get(name, ())
+        if name in known_by
         and state.reported.agent_of(e.flow).waits(e.flow)
         and not in_the_way(site.network, e.flow.path, state.installed.faults)
+        and (e.flow.path in _ways(state, *known_by[name]) or _is_kept(moment, *known_by[name]))
     )
+
+
+def _is_kept(moment: Moment, known: Announcement, flow: Flow) -> bool:
+    """Return whether a flow that is led round a circuit has all that it was promised there, if it sends.
+
+    Lanes have one promise: another of theirs may have more than it was promised, and this one less.
+    """
+    if not moment.state.desired.plan.down:
+        return False
+    floors_bps = zip(known.flows, known.floors_bps(moment.now.calendar_us), strict=True)
+    names = known.awaited if known.lanes else {flow.name}
+    own = [(one.name, bps) for one, bps in floors_bps if one.name in names]
+    kept_bps = sum(moment.kept_bps.get(name, 0) for name, _ in own)
+    return kept_bps > sum(bps for _, bps in own) - METER_STEP_BPS
 
 
 def _ways(state: SiteState, known: Announcement, flow: Flow) -> tuple[Path, ...]:

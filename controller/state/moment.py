@@ -1,5 +1,6 @@
 """What is asked of the state for each promise, found once for all that are looked at together. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -8,8 +9,10 @@ from controller.plan.clock import Instant
 from controller.plan.keys import FlowId
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
+from controller.plan.told_apart import planned_parts_bps
 from controller.site import Site
-from controller.state.desired import basis, circuits_down, path_now
+from controller.state.desired import basis, circuits_down, hosts_absent, path_now, plan_input
+from controller.state.reported import Hosts
 from controller.state.starting import STARTING_US
 from controller.state.value import SiteState
 
@@ -60,6 +63,16 @@ class Moment:
         """Return the path that the desired plan has for a host's flow; None if it has none."""
         own = self.state.desired.plan.of_host(self.site.network.machine(host))
         return next((e.flow.path for e in own if name in e.flow.names), None)
+
+    @cached_property
+    def kept_bps(self) -> Mapping[FlowId, int]:
+        """What each flow keeps of its promise beside the circuits that are down, if all had something to send now."""
+        state = self.state
+        all_send = replace(state.reported, hosts=Hosts({}))  # of nobody is it known that he waits
+        absent = hosts_absent(self.site, state.reported, self.now.elapsed_us)
+        down, now_us = state.desired.plan.down, self.now.calendar_us
+        flows = plan_input(self.site, state.wished, all_send, down, now_us, absent).flows
+        return {name: bps for flow in flows for name, bps in planned_parts_bps(flow, flow.floor_bps).items()}
 
     @cached_property
     def is_starting(self) -> bool:
