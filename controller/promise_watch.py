@@ -103,15 +103,17 @@ class PromiseWatch:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""
         state, ledger, now_us = self._state, self._state.wished.ledger, self._state.now_us()
         looked_at = state.wished.restored, state.wished.maintenance
-        if self._looked_at is None:  # what was told of before this start may have room now
+        told = self._unkeepable
+        if self._looked_at is None:  # what was told of before this start may have room now, or is told of again
             known = ledger.reservations.items()
             self._unkeepable = frozenset(name for name, one in known if one.reason.startswith(CANNOT_BE_KEPT))
         if self._looked_at != looked_at:
             self._looked_at = looked_at
             for one in unkeepable(ledger, now_us):
                 ledger.note(one.reservation_id, one.reason, now_us)
-                fields = {"reservation": one.reservation_id, "why": one.why, "instead": one.instead}
-                state.events.publish("reservation.unkeepable", level="error", **fields)
+                if one.reservation_id not in told:
+                    fields = {"reservation": one.reservation_id, "why": one.why, "instead": one.instead}
+                    state.events.publish("reservation.unkeepable", level="error", **fields)
                 self._unkeepable |= {one.reservation_id}
         for name in sorted(keepable(ledger, self._unkeepable, now_us)):
             self._unkeepable -= {name}

@@ -5,6 +5,7 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
+from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Period
 from controller.plan.schedules import GUARD_US
 from controller.plan.wiring import SeenPort
@@ -62,6 +63,16 @@ def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_a
     assert site.use_cases.reservation("early").reason == ""
     site.keeper.step()
     assert len(told(site, "reservation.unkeepable")) == 1
+
+
+def test_who_cannot_be_kept_is_told_once_whatever_else_is_worked_on_later():
+    site = site_of(chile_illinois_2())
+    reserved(site, "hit", START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
+    for circuit, hour in (("north", 2), ("south", 10), ("south", 20)):
+        one = Maintenance(f"{circuit}-{hour}", circuit, START_US + hour * HOUR_US, START_US + (hour + 1) * HOUR_US)
+        site.use_cases.maintaining.plan(lambda _, one=one: one, only_look=False, force=True).saved.result()
+        site.keeper.step()
+    assert [event["reservation"] for event in told(site, "reservation.unkeepable")] == ["hit"]
 
 
 def test_what_cannot_be_kept_can_be_after_a_start_without_what_was_in_its_way(tmp_path):
