@@ -120,14 +120,18 @@ class AuditRunner:
                 self._audit(place, installed.meters, installed.queues, installed.closed)
 
     def _due_place(self) -> str | None:
-        """Return a switch that is back, or the place due longest, and note when it is due again; under the lock."""
+        """Return a switch that is back, or the place due longest, and note when it is due again; under the lock.
+
+        A switch that is back goes an interval before its time, so one that comes back again and again lets others pass.
+        """
         state, now_s = self._state, self._now_s()
-        back = [switch for switch in self._by_name.values() if switch.dpid in state.reported.switches_back]
+        back = {s.name: s.dpid for s in self._by_name.values() if s.dpid in state.reported.switches_back}
+        place = min(self._due_s, key=lambda name: self._due_s[name] - self._interval_s * (name in back))
         if state.reported.switches_back:
-            state.put(reported=replace(state.reported, switches_back=frozenset(switch.dpid for switch in back[1:])))
+            left = frozenset(dpid for name, dpid in back.items() if name != place)
+            state.put(reported=replace(state.reported, switches_back=left))
             state.changed.notify_all()  # who waits for switches to be compared first waits for ``writing`` now
-        place = back[0].name if back else min(self._due_s, key=lambda name: self._due_s[name])
-        if not back and self._due_s[place] > now_s:
+        if place not in back and self._due_s[place] > now_s:
             return None
         self._due_s[place] = now_s + self._interval_s
         return place

@@ -141,6 +141,23 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
     assert not is_due(site)
 
 
+def test_a_switch_that_loses_rules_again_and_again_keeps_no_other_place_waiting():
+    site = ready_site()
+    site.wire()
+    site.switches.audited_with.clear()
+    site.switch_reports.rule_gone(2)
+    for _ in range(3):
+        site.clock.now_us += 100_000
+        site.switch_reports.rule_gone(1)
+        site.audits.next()
+    assert "ch1" in [name for name, _, _ in site.switches.audited_with]
+    site.clock.now_us += 2 * INTERVAL_US
+    for _ in range(3):
+        site.switch_reports.rule_gone(1)
+        site.audits.next()
+    assert site.audits.view().audits["hosts"] == 1
+
+
 def test_there_is_no_audit_while_a_transition_is_under_way():
     site = ready_site()
     site.switch_up(1)
