@@ -152,7 +152,9 @@ class AuditRunner:
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)
         audit = Audit(place, began_us, took_us, seen, sum(part.messages for part in parts), errors)
-        self._record.note(audit)
+        # Where nobody looked, what kept us from it before does so still; that place has a fault, which everybody sees.
+        known = self._record.latest(place).errors if place in shut.switches else ()
+        self._record.note(replace(audit, errors=tuple(dict.fromkeys((*errors, *known)))))
         self._raise(audit)
 
     def _still_there(self, place: str, parts: Iterable[Part], seen: Compared) -> Compared:

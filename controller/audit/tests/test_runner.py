@@ -8,6 +8,7 @@ from controller.plan.admission import Request
 from controller.plan.faults import PlaceFault
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
+from controller.state.faults import note_failed
 from controller.tests.fakes import LEASE_MS, START_US, FakeSite, ready_site
 from topology.network import Hop
 from topology.protocol import Applied, FlowClass, Hello
@@ -205,6 +206,30 @@ def test_what_waits_for_a_person_is_not_over_while_nobody_can_look_at_it():
         assert (len(told(site, "drift.alarm")), len(told(site, "drift.alarm_over"))) == (1, over)
         assert bool(site.value.reported.alarms["ls1"]) is not bool(over)
     assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
+
+
+def test_that_a_switch_does_not_answer_is_not_over_because_it_is_a_fault_by_now():
+    site = ready_site()
+    fault = PlaceFault("switch ls1", "did not confirm within 5 s", frozenset({"ls1"}))
+
+    def is_silent(switch, _meters, _queues, shut):
+        error = fault.why if switch.name == "ls1" and not shut else ""
+        return (Part(Compared(), error=error, unseen=RULE_SORTS),)
+
+    site.switches.audited, site.switches.mended = is_silent, lambda one, *_: (one,)
+    pass_interval(site)
+    with site.state.changed:
+        note_failed(site.state, [fault])
+    site.converge()
+    pass_interval(site)
+    assert (len(told(site, "drift.alarm")), told(site, "drift.alarm_over")) == (1, [])
+    assert site.audits.view().latest["ls1"].errors == (fault.why,)
+    assert site.reports.view().error == str(fault)
+    assert site.value.reported.alarms["ls1"] == ()  # the fault says it, and when it is over
+    site.switches.audited, site.switches.mended = (lambda *_: ()), (lambda *_: ())
+    site.converge()
+    pass_interval(site)
+    assert len(told(site, "drift.alarm_over")) == 1
 
 
 def test_two_hundred_rules_of_somebody_else_that_touch_nobody_of_ours_are_one_line_and_no_error():
