@@ -61,6 +61,13 @@ def _since(state: GuardedState, fault: PlaceFault) -> PlaceFault:
     return replace(wider, held=least)
 
 
+def note_why(state: GuardedState, failed: PlaceFault) -> None:
+    """Take in that a place with a fault has it for another reason by now."""
+    known = state.installed.faults.get(failed.place)
+    if known is not None and not known.is_back and known.why != failed.why:
+        state.put(installed=state.installed.with_faults([replace(known, why=failed.why)]))
+
+
 def note_back(state: GuardedState, places: Iterable[str]) -> None:
     """Take in that some places answer again: they are brought to what is in force before anything else."""
     faults = (state.installed.faults.get(place) for place in places)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from controller.plan.faults import PlaceFault
 from controller.plan.plan import Plan
-from controller.state.faults import note_back, note_failed, tell_begun
+from controller.state.faults import note_back, note_failed, note_why, tell_begun
 from controller.state.guard import GuardedState
 
 AGAIN_S = 1.0
@@ -72,10 +72,12 @@ class Mending:
         finally:
             with state.changed:  # once: nobody begins another try of a place that is about to be back
                 self._under_way.discard(fault.place)
-                others = [one for one in still if one.place != fault.place]
-                if len(others) == len(still):
+                own = [one for one in still if one.place == fault.place]
+                if not own:
                     note_back(state, [fault.place])
-                note_failed(state, others)
+                elif own[0].why != fault.why:
+                    note_why(state, own[0])
+                note_failed(state, (one for one in still if one.place != fault.place))
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:

@@ -1,5 +1,7 @@
 """A place that was brought to what is in force is open again at once: nothing else is tried there meanwhile."""
 
+from dataclasses import replace
+
 from controller.plan.faults import PlaceFault
 from controller.state.faults import note_failed
 from controller.tests.fakes import FakeSite
@@ -45,3 +47,31 @@ def test_a_place_that_is_back_is_not_tried_once_more():
     assert len(tries) == 1
     between.then = None
     assert [one.is_back for one in site.value.installed.faults.values()] == [True]
+
+
+def test_the_reason_of_a_fault_is_what_the_latest_try_has_found():
+    site = FakeSite(chile_illinois())
+    with site.state.changed:
+        note_failed(site.state, [PlaceFault("switch ls1", "did not confirm within 5 s", frozenset({"ls1"}))])
+    doubts, seen = site.value.reported.doubts, site.state.events.last
+    site.switches.mended = lambda known, *_: (replace(known, why="has no room for 1,200 rules"),)
+    site.mending.look()
+    assert site.reports.view().error == "switch ls1: has no room for 1,200 rules"
+    assert site.value.reported.doubts == doubts  # nothing else is known to be otherwise there
+    assert site.state.events.since(seen).events == ()
+
+
+def test_a_try_that_finds_nothing_new_leaves_the_reason_that_was_found_meanwhile():
+    site = FakeSite(chile_illinois())
+    first = PlaceFault("switch ls1", "did not confirm within 5 s", frozenset({"ls1"}))
+    with site.state.changed:
+        note_failed(site.state, [first])
+
+    def found_meanwhile(known, *_):
+        with site.state.changed:
+            note_failed(site.state, [replace(first, why="is not connected")])
+        return (known,)
+
+    site.switches.mended = found_meanwhile
+    site.mending.look()
+    assert site.reports.view().error == "switch ls1: is not connected"
