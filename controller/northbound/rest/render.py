@@ -210,6 +210,8 @@ def host(name: str, state: HostState) -> HostStateOut:
 
 def circuits(value: View, network: Network) -> list[CircuitOut]:
     """Return every circuit, how its line is, and the plan that is ready for the case that it dies."""
+    plan_now = value.desired
+    used = {network.link(*hop).circuit for hop, link in plan_now.links.items() if link.wire_bps} - plan_now.down
     return [
         {
             "name": one.name,
@@ -217,7 +219,7 @@ def circuits(value: View, network: Network) -> list[CircuitOut]:
             "z_end": one.z_end,
             "wire_bps": one.rate_bps,
             "state": value.lines[one.name],
-            "in_use": one.name not in value.desired.down,
+            "in_use": one.name in used,
             "delay": _delay(network, one, value.delays.get(one.name)),
             "if_it_dies": plan(value.prepared[one.name], network) if one.name in value.prepared else None,
         }

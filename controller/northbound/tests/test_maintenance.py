@@ -296,3 +296,14 @@ def test_what_has_been_over_for_two_days_is_not_kept(site, client):
 def _clock(at):
     """A moment as the page has it."""
     return f"{datetime.fromtimestamp(instant_us(at) / 1e6, UTC):%d %b %H:%M} UTC"
+
+
+def test_a_circuit_that_is_worked_on_is_not_in_use_though_nothing_leads_round_it(site, client):
+    assert client.get("/v1/circuits").json()[0]["in_use"] is True
+    client.post(WORK, json={"circuit": CIRCUIT, "start": shown_time(START_US), "duration_s": 7200})
+    site.clock.now_us += S
+    site.converge()
+    assert client.get("/v1/circuits").json()[0]["in_use"] is False
+    site.clock.now_us += 2 * HOUR_US
+    site.converge()
+    assert client.get("/v1/circuits").json()[0]["in_use"] is True
