@@ -184,6 +184,7 @@ def _audited(row: "PlaceOut") -> tuple[str, ...]:
         return "not yet", "", "", "", "", ""
     proper = ", ".join(f"{count} {kind}" for kind, count in latest["proper"].items() if count)
     shapes = Counter(one["shape"] for one in latest["deviations"])
-    now = ", ".join(f"{count} {shape}" for shape, count in shapes.items()) or "proper"
+    told = [f"{count} {shape}" for shape, count in shapes.items()]
+    now = ", ".join((*told, f"{latest['more']} more") if latest["more"] else told) or "proper"
     took = f"{latest['took_us'] / 1e3:,.1f} ms"
     return latest["at"], took, proper, now, drifted["at"] if drifted else "never", str(row["messages"])

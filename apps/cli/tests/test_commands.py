@@ -196,6 +196,18 @@ def test_drift_is_shown_before_and_after_the_first_audits(cli):
     assert cli.json("drift")["places"][0]["drifted"]["deviations"][1]["outcome"] == "repaired"
 
 
+def test_drift_says_how_much_more_there_is_than_is_shown(cli):
+    site = cli.site
+    site.attach_all()
+    site.converge()
+    lost = [Deviation(DriftKind.FLOW, Shape.MISSING, f"rule {n}", outcome=Outcome.REPAIRED) for n in range(205)]
+    site.switches.found["ls1"] = [Compared({}, tuple(lost))]
+    site.clock.now_us += 10_000_000
+    for _ in range(3):
+        site.audits.next()
+    assert "200 missing, 5 more" in cli.run("drift")[0]
+
+
 def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):
     environment = os.environ | {"HEADWAY_URL": cli.url, "PYTHONUNBUFFERED": "1"}
     # a shell has its background jobs ignore SIGINT, and so would the command
