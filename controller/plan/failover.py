@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 import networkx as nx
@@ -11,15 +12,17 @@ import networkx as nx
 from controller.plan.announcements import Announcement
 from controller.plan.claims import part_later
 from controller.plan.keys import ClassShare, FlowId
-from controller.plan.paths import Path, way_round
+from controller.plan.paths import Path, candidates, satisfies, way_round
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
 from controller.plan.policy import Policy
+from controller.plan.reservations import Constraints
 from controller.plan.resources import need, of_circuit
 from controller.plan.told_apart import planned_parts_bps
 from topology.network import Hop, Network
 from topology.wire import PPM, Framing, Layer, converted_bps
 
 METER_STEP_BPS = 1000  # a meter counts whole kbit/s
+NOTHING_ASKED: Mapping[FlowId, Constraints] = MappingProxyType({})
 
 
 def redundant(network: Network) -> frozenset[str]:
@@ -40,10 +43,38 @@ def has_way_round(network: Network, name: str, down: frozenset[str]) -> bool:
     return rest.nodes >= {*ends} and nx.has_path(rest, *ends)
 
 
-def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset[str]) -> PlanInput:
+class _Ways(NamedTuple):
+    """What ways flows may take: beside the circuits that carry nothing, and as is asked of those of some flows."""
+
+    network: Network
+    gone: frozenset[str]
+    asked: Mapping[FlowId, Constraints]
+
+    def nearest(self, flow: Flow) -> Path | None:
+        """Return the nearest of a flow, as all that it stands for have asked; None if there is none."""
+        way = way_round(self.network, flow.host, flow.target, self.gone)
+        asked = [self.asked[name] for name in flow.names if name in self.asked] if self.asked else []
+        if way is None or self._is_as(way, asked):
+            return way
+        exclude = self.gone.union(*(one.exclude for one in asked))
+        others = candidates(self.network, flow.host, flow.target, Constraints(exclude=tuple(sorted(exclude))))
+        return next((other for other in others if self._is_as(other, asked)), None)
+
+    def _is_as(self, way: Path, asked: Iterable[Constraints]) -> bool:
+        return all(satisfies(self.network, way, one) for one in asked)
+
+
+def without(
+    network: Network,
+    policy: Policy,
+    demand: PlanInput,
+    down: frozenset[str],
+    asked: Mapping[FlowId, Constraints] = NOTHING_ASKED,
+) -> PlanInput:
     """Return what a plan is made for while circuits are down: they carry nothing, and their flows go another way.
 
-    A flow without any other way waits; none goes by a circuit that carries nothing, such as one that is not bought.
+    A flow without any other way waits, as one does without any that is as ``asked``, by flow, of its way; none goes by
+    a circuit that carries nothing, such as one that is not bought.
     What is promised on a circuit that is left is kept before what comes to it: a flow that moves keeps of its promise
     as much as is not promised there, by priority of the classes, then by name. It goes by the nearest way that has room
     for all of its promise, else by the one that has most.
@@ -62,23 +93,23 @@ def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset
         link.circuit for tail, head, link in network.circuit_links if not capacity_bps.get(Hop(tail, head), 1)
     }
     gone = down.union(filter(None, carry_nothing))
-    ways = ((flow, way_round(network, flow.host, flow.target, gone)) for flow in in_order)
-    for moved in _by_promise(replace(flow, path=path) for flow, path in ways if path is not None):
+    ways = _Ways(network, gone, asked)
+    nearest = ((flow, ways.nearest(flow)) for flow in in_order)
+    for moved in _by_promise(replace(flow, path=path) for flow, path in nearest if path is not None):
         if len(moved) == 1 and not moved[0].lanes_of:
-            led = _led_by_most_room(network, policy, led, moved[0], gone)
+            led = _led_by_most_room(ways, policy, led, moved[0])
         else:
             led = led_another_way(network, policy, *_lanes_together(network, led, moved))
     return led
 
 
-def _led_by_most_room(
-    network: Network, policy: Policy, demand: PlanInput, nearest: Flow, gone: frozenset[str]
-) -> PlanInput:
+def _led_by_most_room(ways: _Ways, policy: Policy, demand: PlanInput, nearest: Flow) -> PlanInput:
     """Return the demand with a flow that comes by its nearest way, or by a further one that can promise it more."""
+    network = ways.network
     best, way = led_another_way(network, policy, demand, [nearest]), nearest.path
     while best.flows[-1].floor_bps < nearest.floor_bps and (crossed := network.circuits_along(way)):
-        gone = gone.union(crossed)
-        further = way_round(network, nearest.host, nearest.target, gone)
+        ways = ways._replace(gone=ways.gone.union(crossed))
+        further = ways.nearest(nearest)
         if further is None:
             break
         way = further

@@ -16,14 +16,14 @@ from controller.plan.booking_lead import Market, lapsing_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
-from controller.plan.keys import Pool
+from controller.plan.keys import FlowId, Pool, flow_id
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
 from controller.plan.promised_flows import PromisedFlows
 from controller.plan.promising import Promising
-from controller.plan.reservations import MAX_TIME_US, Reservation, due_event
+from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints, Reservation, due_event
 from controller.plan.resources import capacities, need
 from controller.plan.schedules import Schedules
 from controller.plan.unsaved import Unsaved, with_saved
@@ -294,6 +294,16 @@ class Ledger:
         """
         announced = with_saved(self.announcements, self._unsaved_announcements)
         return self._flows.demand(standing, self.carried(), announced, now_us, flow_of, path_of)
+
+    def asked_of_ways(self) -> dict[FlowId, Constraints]:
+        """Return by flow what its reservation, or the one it draws on, asks of any way that it is led, if anything."""
+        asked = [(one, one.constraints.of_another_path) for one in self.carried()]
+        asked = [(one, wanted) for one, wanted in asked if wanted != NO_CONSTRAINTS]
+        found = {flow_id(one.reservation_id, one.a_end): wanted for one, wanted in asked}
+        by_pool = {one.reservation_id: wanted for one, wanted in asked}
+        announced = with_saved(self.announcements, self._unsaved_announcements).values() if asked else ()
+        drawing = (known for known in announced if known.pool in by_pool)
+        return found | {flow.name: by_pool[known.pool] for known in drawing for flow in known.flows}
 
     # Writing it down.
 

@@ -141,9 +141,7 @@ def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) 
             yield ChosenPath(path, ())
             continue
         taken = set(network.circuits_along(path))
-        # What the path must include or exclude is not asked of its backup, which may be anywhere else.
-        spare = Constraints(exclude=constraints.exclude, max_rtt_us=constraints.max_rtt_us)
-        for backup in candidates(network, path[0], path[-1], spare):
+        for backup in candidates(network, path[0], path[-1], constraints.of_another_path):
             if taken.isdisjoint(network.circuits_along(backup)):
                 yield ChosenPath(path, backup)
 

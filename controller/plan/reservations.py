@@ -28,6 +28,11 @@ class Constraints:
     max_rtt_us: int | None = None
     backup: bool = False
 
+    @property
+    def of_another_path(self) -> "Constraints":
+        """What another path in the place of the first must satisfy; what that includes is not asked of it."""
+        return Constraints(exclude=self.exclude, max_rtt_us=self.max_rtt_us)
+
 
 NO_CONSTRAINTS = Constraints()
 

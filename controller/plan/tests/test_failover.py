@@ -13,6 +13,7 @@ from controller.plan.invariant import violations
 from controller.plan.plan import THE_REST, Plan, PlanInput, Selector
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.reservations import Constraints
 from controller.plan.resources import ClassShare, need
 from controller.plan.tests.factories import PLANNED_CLASSES, RING
 from controller.plan.tests.ring import hosts_bps, layers
@@ -150,6 +151,26 @@ def test_a_flow_that_moves_goes_by_the_nearest_circuit_that_has_room_for_its_pro
     (moved,) = (f for f in led.flows if f.host == "base20")
     assert moved.path == path("base20", line)
     assert moved.floor_bps == pytest.approx(kept_bps, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (Constraints(exclude=("east",)), "south"),
+        (Constraints(max_rtt_us=200_000), "south"),
+        (Constraints(exclude=("south",)), "east"),
+        (Constraints(exclude=("south",), max_rtt_us=200_000), None),
+        (Constraints(exclude=("ch1",)), None),
+    ],
+)
+def test_a_flow_that_moves_goes_by_no_way_but_one_that_is_as_asked_though_another_has_more_room(three, asked, line):
+    there = flow(BACKGROUND, "base23", "south", floor_bps=450_000_000)
+    comes = flow(URGENT, "base20", "north", floor_bps=300_000_000)
+    demand = PlanInput((there, comes), {}, reserved(there, comes))
+    led = without(three, DEFAULT_POLICY, demand, NORTH, {comes.name: asked})
+    assert [f.path for f in led.flows if f.host == "base20"] == ([path("base20", line)] if line else [])
+    of_another = without(three, DEFAULT_POLICY, demand, NORTH, {there.name: asked})
+    assert of_another == without(three, DEFAULT_POLICY, demand, NORTH)
 
 
 @pytest.mark.parametrize("floor_bps", [0, 300_000_000])
