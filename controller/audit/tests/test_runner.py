@@ -208,7 +208,7 @@ def test_what_waits_for_a_person_is_not_over_while_nobody_can_look_at_it():
     assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
 
 
-def test_that_a_switch_does_not_answer_is_not_over_because_it_is_a_fault_by_now():
+def test_that_a_switch_does_not_answer_is_not_over_because_it_is_known_by_now():
     site = ready_site()
     fault = PlaceFault("switch ls1", "did not confirm within 5 s", frozenset({"ls1"}))
 

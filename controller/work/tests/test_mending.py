@@ -49,7 +49,7 @@ def test_a_place_that_is_back_is_not_tried_once_more():
     assert [one.is_back for one in site.value.installed.faults.values()] == [True]
 
 
-def test_the_reason_of_a_fault_is_what_the_latest_try_has_found():
+def test_a_fault_says_what_the_latest_try_has_found():
     site = FakeSite(chile_illinois())
     with site.state.changed:
         note_failed(site.state, [PlaceFault("switch ls1", "did not confirm within 5 s", frozenset({"ls1"}))])
