@@ -7,6 +7,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from controller.plan.failover import METER_STEP_BPS
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flow, flows_in
 from controller.state.acts import NOTHING
 from controller.tests.world import LEASE_US, World, database_of
@@ -183,6 +184,19 @@ def test_a_death_that_was_prepared_before_a_switch_fell_silent_leaves_what_that_
         world.line(circuit, is_live=False)
     world.convergence.step()
     world.settles()
+
+
+def test_a_host_that_starts_anew_stands_by_with_all_that_its_class_has():
+    world = World(RING)
+    world.wants((flow(FlowClass.PREDICTABLE, "albu10", "losa10", RING),), {})
+    world.starts_anew("losa10")
+    world.convergence.step()
+    watched = flow(FlowClass.PREDICTABLE, "losa10", "albu10", RING)
+    world.wants((replace(watched, standby_bps=STANDBY_BPS),), {})
+    world.settles()
+    (acted,) = world.hosts["losa10"].acting(world.clock.now_us)
+    (planned,) = world.value.desired.plan.of_host("losa10")
+    assert 0 < planned.frame_bps - acted.frame_bps < METER_STEP_BPS
 
 
 def test_after_a_flap_of_the_last_circuit_of_a_city_the_plan_is_of_what_there_is_now():
