@@ -16,7 +16,7 @@ from controller.plan.booking_lead import Market, lapsing_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
-from controller.plan.keys import FlowId, Pool, flow_id
+from controller.plan.keys import FlowId, Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput
@@ -299,7 +299,7 @@ class Ledger:
         """Return by flow what its reservation, or the one it draws on, asks of any way that it is led, if anything."""
         asked = [(one, one.constraints.of_another_path) for one in self.carried()]
         asked = [(one, wanted) for one, wanted in asked if wanted != NO_CONSTRAINTS]
-        found = {flow_id(one.reservation_id, one.a_end): wanted for one, wanted in asked}
+        found = {one.flow_name: wanted for one, wanted in asked}
         by_pool = {one.reservation_id: wanted for one, wanted in asked}
         announced = with_saved(self.announcements, self._unsaved_announcements).values() if asked else ()
         drawing = (known for known in announced if known.pool in by_pool)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.plan.keys import FlowId, flow_id
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.plan import THE_REST, Selector
 from topology.protocol import FlowClass
@@ -95,6 +96,11 @@ class Reservation:
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """Its path, and its backup if it has one."""
         return (self.path, self.backup) if self.backup else (self.path,)
+
+    @property
+    def flow_name(self) -> FlowId:
+        """The name of its flow, of one between two hosts."""
+        return flow_id(self.reservation_id, self.a_end)
 
 
 class DueEvent(NamedTuple):

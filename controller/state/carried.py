@@ -10,7 +10,7 @@ from controller.plan.paths import Path
 from controller.plan.purchases import PurchaseState
 from controller.plan.reservations import Reservation
 from controller.site import Site
-from controller.state.desired import circuits_not_up, flow_name
+from controller.state.desired import circuits_not_up
 from controller.state.lateness import waiting_flows
 from controller.state.moment import Circumstances, Moment
 from controller.state.receivers import why_held
@@ -121,7 +121,7 @@ def is_cut_off(moment: Moment, known: Reservation) -> bool:
 
 def _ways_in_full(moment: Moment, known: Reservation) -> list[Path]:
     """Return the ways that the plan has for a reservation between hosts, at its rate."""
-    network, name = moment.site.network, flow_name(known)
+    network, name = moment.site.network, known.flow_name
     own = moment.state.desired.plan.of_host(network.machine(known.a_end))
     return [e.flow.path for e in own if carries(e, name, known.rate_bps, network, moment.down)]
 
@@ -135,7 +135,7 @@ def _not_used(moment: Moment, circuits: tuple[str, ...]) -> tuple[str, ...]:
 
 def _unchangeable(moment: Moment, known: Reservation) -> tuple[str, ...]:
     """Return the faults in the way that a reservation takes."""
-    path = moment.way_of(known.a_end, flow_name(known)) or moment.path_of(known)
+    path = moment.way_of(known.a_end, known.flow_name) or moment.path_of(known)
     return in_the_way(moment.site.network, path, moment.state.installed.faults)
 
 

@@ -11,7 +11,7 @@ from controller.plan.failover import NOTHING_ASKED, crossed, has_way_round, with
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.held import StorePromise, Where, held
-from controller.plan.keys import FlowId, flow_id
+from controller.plan.keys import FlowId
 from controller.plan.lines import Lines
 from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
@@ -244,15 +244,10 @@ def circuits_not_up(site: Site, wished: Wished, path: tuple[str, ...], now_us: i
     return [name for name in names if name in wished.purchases and not wished.bought_bps(name, now_us)]
 
 
-def flow_name(known: Reservation) -> FlowId:
-    """Return the name of a reservation's flow between two hosts."""
-    return flow_id(known.reservation_id, known.a_end)
-
-
 def _flow(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> Flow | None:
     """Return the flow of a reservation between two hosts; None for one between sites, or without a circuit."""
     path = path_now(site, wished, known, down, now_us)
     if not path or not {known.a_end, known.z_end} <= site.network.host_names:
         return None
-    flow = flow_on(site.network, flow_name(known), known.flow_class, path)
+    flow = flow_on(site.network, known.flow_name, known.flow_class, path)
     return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps, selector=known.selector)
