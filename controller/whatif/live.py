@@ -62,9 +62,9 @@ def _is_worse(dead: dict[str, Any], lives: dict[str, Any] | None) -> bool:
     """Return whether a promise is broken by a death, or by more than it is broken anyway: by what one would notice."""
     if lives is None or dead["lacked_us"] >= lives["lacked_us"] + NOTICED_US:
         return True
-    if lives["done"] is None or dead["done"] is None:
-        return lives["done"] is not dead["done"]
-    return instant_us(dead["done"]) >= instant_us(lives["done"]) + NOTICED_US
+    if lives["done"] is None:
+        return False
+    return dead["done"] is None or instant_us(dead["done"]) >= instant_us(lives["done"]) + NOTICED_US
 
 
 def _said(one: dict[str, Any]) -> dict[str, Any]:

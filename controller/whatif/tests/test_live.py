@@ -10,7 +10,7 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.maintenance import Maintenance
 from controller.tests.fakes import FakeSite, image
-from controller.whatif.live import SHORTEST_US, forecast, horizon_us
+from controller.whatif.live import SHORTEST_US, _is_worse, forecast, horizon_us
 from mininet_tests.testing.networks import chile_illinois_2, described
 from topology.network_text import section_of
 from topology.protocol import FlowClass
@@ -226,3 +226,9 @@ def test_a_death_that_makes_something_later_than_it_is_anyway_is_said(site):
     found = forecast(site.reports.live_site(), "south")
     (anyway,), (breaks,) = found["anyway"], found["breaks"]
     assert instant_us(breaks["done"]) > instant_us(anyway["done"]) + 30 * S
+
+
+def test_what_is_done_in_time_to_be_seen_only_with_the_death_is_not_broken_by_it():
+    never, at_last = ({"lacked_us": 0, "done": done} for done in (None, "2026-01-01T00:00:01Z"))
+    assert not _is_worse(at_last, never)
+    assert _is_worse(never, at_last)
