@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -20,11 +21,13 @@ class Arrivals:
     """
 
     def __init__(self, site: Emulation, receiver: str, senders: Sequence[str], every_s: float = EVERY_S) -> None:
-        """Start."""
+        """Start; all senders have addresses of one family."""
         network, pid = site.realised.network, site.realised.net[receiver].pid
-        install(pid, {name: str(network.host(name).ip) for name in senders})
+        addresses = {name: str(network.host(name).ip) for name in senders}
+        install(pid, addresses)
         self.seen: list[tuple[int, dict[str, int]]] = []
-        self._counters: NftCounters = in_namespace(pid, NftCounters)
+        is_ipv6 = any(":" in one for one in addresses.values())
+        self._counters = in_namespace(pid, partial(NftCounters, is_ipv6=is_ipv6))
         self._senders, self._every_s = senders, every_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -95,12 +95,13 @@ def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
     return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (1, 1), 1500)
 
 
-def two_lanes_of(*families: int, eth1: tuple[int, ...] = ()) -> Network:
+def two_lanes_of(*families: int, eth1: tuple[int, ...] = (), rate_bps: int = 1_000_000_000) -> Network:
     """Return the path with two circuits, whose hosts have addresses of IPv4, IPv6 or both: 4, 6.
 
     Args:
         families: of all interfaces.
         eth1: of the sender's second one, if it has others; hosts with one interface have both then.
+        rate_bps: of ``north``.
     """
     of_interface = {"eth0": families, "eth1": eth1 or families}
     section = section_of(loaded(FILES["two-lanes"]))
@@ -111,7 +112,7 @@ def two_lanes_of(*families: int, eth1: tuple[int, ...] = ()) -> Network:
                 of_family = {4: known, 6: [f"2001:db8:{number}::{address.rpartition('.')[2]}" for address in known]}
                 its = of_interface.get(name, dict.fromkeys((*families, *eth1)))
                 interface["addresses"] = [address for family in its for address in of_family[family]]
-    return described(section)
+    return scaled(described(section), (10**9, rate_bps), (1, 1), 1500)
 
 
 def four_lanes(rate_bps: int = 1_000_000_000) -> Network:

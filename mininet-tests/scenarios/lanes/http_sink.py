@@ -1,6 +1,7 @@
 """A web server that takes what is put to it and keeps none of it: the far end of an upload."""
 
 import argparse
+import socket
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -40,6 +41,8 @@ def main() -> None:
     parser.add_argument("address")
     parser.add_argument("port", type=int)
     args = parser.parse_args()
+    if ":" in args.address:
+        _Server.address_family = socket.AF_INET6
     _Server((args.address, args.port), _Sink).serve_forever()
 
 

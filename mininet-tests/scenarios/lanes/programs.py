@@ -26,9 +26,9 @@ CASES = (UNDISTURBED, NORTH_DIES, SOUTH_DIES, INTERFACE_DIES)
 class StripedProgram:
     """A program; what its commands leave open is filled in.
 
-    That is ``{address}``, or all ``{addresses}`` of the receiver, ``{own_addresses}`` of the sender, ``{port}``,
-    ``{size}`` in bytes, ``{block}`` likewise, ``{window}`` in bytes, ``{folder}`` and
-    ``{store}`` (its own).
+    That is ``{address}`` or ``{name}`` of who serves, or all ``{addresses}`` of the receiver, ``{own_addresses}`` of
+    the sender, ``{port}``, ``{size}`` in bytes, ``{block}`` likewise, ``{window}`` in bytes, ``{folder}``, ``{store}``
+    (its own), and ``{ipv6}``, which tells GridFTP of what family they are.
 
     Attributes:
         server: run by the receiver, until it is ended.
@@ -71,7 +71,7 @@ class StripedProgram:
 _AS_MPTCP = "mptcpize run "
 _SINK = f"{sys.executable} -m mininet_tests.scenarios.lanes.http_sink {{address}} {{port}}"
 _PUT = "curl --silent --show-error --fail --header Expect: --parallel --parallel-immediate"
-_SOURCE = "rclone serve http --addr 0.0.0.0:{port} {folder}"  # by all addresses: a connection comes to any lane's
+_SOURCE = "rclone serve http --addr :{port} {folder}"  # by all addresses: a connection comes to any lane's
 _SCTP = f"{sys.executable} -m mininet_tests.scenarios.lanes.sctp_mover"
 _CMT = f"{sys.executable} -m mininet_tests.scenarios.lanes.cmt_mover"
 _A_PATH_A_LANE = (  # by the receiver's address
@@ -116,7 +116,7 @@ def _mptcp(stale_loss_cnt: int, cases: tuple[str, ...]) -> StripedProgram:
     return StripedProgram(
         f"{_AS_MPTCP}{_SINK}",
         f"{_AS_MPTCP}curl --silent --show-error --fail --header Expect: --upload-file {{folder}}/0"
-        " http://{address}:{port}/",
+        " http://{name}:{port}/",
         1,
         (f"sysctl -qw net.mptcp.stale_loss_cnt={stale_loss_cnt}", "ip mptcp endpoint add {own} subflow"),
         cases,
@@ -128,20 +128,20 @@ def _mptcp(stale_loss_cnt: int, cases: tuple[str, ...]) -> StripedProgram:
 PROGRAMS = {
     "curl": StripedProgram(
         _SINK,
-        f"{_PUT} --parallel-max {CONNECTIONS} --upload-file {{folder}}/[0-{CONNECTIONS - 1}] http://{{address}}:{{port}}/",
+        f"{_PUT} --parallel-max {CONNECTIONS} --upload-file {{folder}}/[0-{CONNECTIONS - 1}] http://{{name}}:{{port}}/",
         CONNECTIONS,
     ),
     "gridftp": StripedProgram(
         f"globus-gridftp-server -p {{port}} -data-interface {{address}} {ANYBODY} -blocksize {{block}}",
-        f"globus-url-copy -nodcau -fast -bs {{block}} -p {CONNECTIONS} file://{{folder}}/0"
-        " ftp://{address}:{port}/dev/null",
+        f"globus-url-copy {{ipv6}} -nodcau -fast -bs {{block}} -p {CONNECTIONS} file://{{folder}}/0"
+        " ftp://{name}:{port}/dev/null",
         1,
         session_s=2.5,
     ),
     "rclone": StripedProgram(
-        "rclone serve webdav --addr {address}:{port} {store}",
+        "rclone serve webdav --addr {name}:{port} {store}",
         f"rclone copy --transfers {CONNECTIONS} --no-traverse --no-check-dest --ignore-checksum --retries 1"
-        " --webdav-url http://{address}:{port} {folder} :webdav:",
+        " --webdav-url http://{name}:{port} {folder} :webdav:",
         CONNECTIONS,
         session_s=0.8,
     ),
@@ -150,14 +150,14 @@ PROGRAMS = {
     "curl-get": StripedProgram(
         _SOURCE,
         f"curl --silent --show-error --fail --parallel --parallel-immediate --parallel-max {CONNECTIONS}"
-        f" --output /dev/null http://{{address}}:{{port}}/[0-{CONNECTIONS - 1}]",
+        f" --output /dev/null http://{{name}}:{{port}}/[0-{CONNECTIONS - 1}]",
         CONNECTIONS,
         is_called=True,
     ),
     "aria2": StripedProgram(
         _SOURCE,
         f"aria2c --quiet --max-connection-per-server={CONNECTIONS} --split={CONNECTIONS} --min-split-size=1M"
-        " --file-allocation=none --allow-overwrite=true --dir={store} http://{address}:{port}/0",
+        " --file-allocation=none --allow-overwrite=true --dir={store} http://{name}:{port}/0",
         1,
         is_called=True,
     ),
@@ -165,7 +165,7 @@ PROGRAMS = {
         _SOURCE,
         f"aria2c --quiet --max-concurrent-downloads={CONNECTIONS} --force-sequential --parameterized-uri"
         " --file-allocation=none --allow-overwrite=true --dir={store}"
-        f" http://{{address}}:{{port}}/[0-{CONNECTIONS - 1}]",
+        f" http://{{name}}:{{port}}/[0-{CONNECTIONS - 1}]",
         CONNECTIONS,
         cases=(UNDISTURBED,),
         is_called=True,

@@ -39,7 +39,7 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a run."""
     rtts_s = {lane: seen["circuits"][circuit]["rtt_us"] / 1e6 for lane, circuit in LANES.items()}
     wires_bps = {lane: seen["circuits"][circuit]["wire_bps"] for lane, circuit in LANES.items()}
-    framing = Framing(seen["mtu_bytes"])
+    framing = Framing(seen["mtu_bytes"], is_ipv6=seen["is_ipv6"])
     bare = [(converted_bps(bps, Layer.WIRE, Layer.PAYLOAD, framing), rtts_s[lane]) for lane, bps in wires_bps.items()]
     runs = {name: transfer(one, one["size_bytes"], rtts_s) for name, one in seen["runs"].items()}
     deaths = {name: one["death"] for name, one in runs.items() if "death" in one}

@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from socket import inet_ntoa
 from typing import Any
 
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.lanes.aims import aims
+from mininet_tests.scenarios.lanes.kernel import RECEIVER, SENDER, connections, counted, endings
 from mininet_tests.scenarios.lanes.programs import (
     CASES,
     INTERFACE_DIES,
@@ -46,16 +46,15 @@ from mininet_tests.scenarios.lanes.report import LANES, report
 from mininet_tests.site.cables import BOTH_ENDS, CircuitCable, InterfaceCable
 from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.ends import addresses_of
-from mininet_tests.site.topos import PacketModel, line_drops, port_drops
+from mininet_tests.site.topos import PacketModel
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from mininet_tests.testing.networks import two_lanes
+from mininet_tests.testing.networks import two_lanes, two_lanes_of
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import write_report
 from topology.network import Network
 from topology.units import rate_bps, size_bytes
 
-SENDER, RECEIVER = "base20", "arch"
 RATE_BPS = 10**9  # of north; SIZE_BYTES goes with it
 CIRCUITS = {NORTH_DIES: "north", SOUTH_DIES: "south"}
 RETURN_AFTER_S = 1
@@ -63,8 +62,6 @@ STARTS_SHARE = 0.15  # of a whole run
 SAMPLED_EVERY_S, LOOKS_EVERY_S = 0.01, 0.2
 UP_S = 1.0  # until a server listens
 GIVE_UP_S = 300.0
-ESTABLISHED = "01"  # in /proc/net/tcp
-SCTP_ENDINGS = ("SctpAborteds", "SctpShutdowns", "SctpOutOfBlues", "SctpT3RtxExpireds", "SctpT5ShutdownGuardExpireds")
 
 
 class ProgramEnd:
@@ -103,15 +100,20 @@ class Case:
         return f"{self.program}, {self.what}"
 
 
-def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, Any]:
+def run(directory: Path, cases: list[Case], network: Network, size: int) -> dict[str, Any]:
     """Return all that was seen of these cases.
+
+    Args:
+        directory: for ``lanes.json`` and logs.
+        cases: one after the other.
+        network: with both lanes; all its addresses are of one family.
+        size: of what is sent, bytes.
 
     Raises:
         AssertionError: something did not come about in time.
         RuntimeError: a program ended with an error.
     """
     tell(0.0, "the site comes up")
-    network = two_lanes(rate)
     more = MoreSettings(
         {
             "failover": {"return_after": f"{RETURN_AFTER_S} s"},
@@ -140,6 +142,7 @@ def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, A
                     for _, _, link in network.circuit_links
                 },
                 "mtu_bytes": network.framing.mtu_bytes,
+                "is_ipv6": network.framing.is_ipv6,
                 "runs": runs,
                 "idle_shares": idle.shares,
             }
@@ -180,7 +183,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     _tell_sender(site, program.before)
     site.spawn(f"server-{name}", program.server.format(**words).split(), host=serving)
     time.sleep(UP_S)
-    before, first = _counted(site), _arrived(arrivals)
+    before, first = counted(site), _arrived(arrivals)
     seen: dict[str, Any] = {"announced_us": now_us(), "promise": {}, "size_bytes": size}
     reservations = _reserved(site) if program.is_reserved else []
     if not program.is_reserved:
@@ -192,7 +195,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     while not ending.within(LOOKS_EVERY_S if looks else 0):
         if cable is not None and "died_us" not in seen and _arrived(arrivals) - first >= size // 2:
             seen["died_us"] = cable.pull(BOTH_ENDS)
-        open_now = _connections(site)
+        open_now = connections(site)
         looks.append({"at_us": now_us(), "planned_bps": _allocations(site), "connections": dict(open_now)})
         dealt = max(dealt, open_now, key=lambda one: one.total())
         if looks[-1]["at_us"] - seen["started_us"] > GIVE_UP_S * 1e6:
@@ -200,7 +203,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     seen["ended_us"] = ending.at_us
     if client.returncode:
         raise RuntimeError(f"{case.name}: exit code {client.returncode}: {_said(site, name)}")
-    after = _counted(site)
+    after = counted(site)
     seen |= {"looks": looks, "connections": dict(dealt), "counted": {key: after[key] - before[key] for key in after}}
     seen |= {"violations": site.get("/v1/plan")["violations"], "told": _told(site, name)}
     for number in reservations:
@@ -258,6 +261,8 @@ def _words(site: Emulation, serving: str) -> dict[str, object]:
     own, far = [str(network.host(lane).ip) for lane in LANES], _addresses(site, RECEIVER)
     return {
         "address": _addresses(site, serving)[0],
+        "name": serving,
+        "ipv6": "-ipv6" if network.framing.is_ipv6 else "",
         "addresses": ",".join(far),
         "own_addresses": ",".join(own),
         "port": PORT,
@@ -287,64 +292,13 @@ def _allocations(site: Emulation) -> dict[str, int]:
     return {one["from"]: one["payload_bps"] for one in site.get("/v1/plan")["desired"]["allocations"]}
 
 
-def _connections(site: Emulation) -> Counter[str]:
-    """Return how many connections of the sender to the program's receiver are open, by lane."""
-    network = site.realised.network
-    names = {str(network.host(lane).ip): lane for lane in LANES}
-    kept_in = Path(f"/proc/{site.realised.net[SENDER].pid}/net")
-    rows = [row for name in ("tcp", "tcp6") for row in (kept_in / name).read_text().splitlines()[1:]]
-    found = Counter[str]()
-    for _, local, remote, state, *_ in map(str.split, rows):
-        if state == ESTABLISHED and _address(remote) == str(network.host(RECEIVER).ip):
-            found[names[_address(local)]] += 1
-    return found
-
-
-def _address(shown: str) -> str:
-    """Return an address of IPv4 as people write it; a socket that listens for both families has it as one of IPv6.
-
-    >>> _address("1414140A:1771"), _address("0000000000000000FFFF00001414140A:1771")
-    ('10.20.20.20', '10.20.20.20')
-    """
-    return inet_ntoa(bytes.fromhex(shown.split(":", maxsplit=1)[0])[-4:][::-1])
-
-
-def _counted(site: Emulation) -> dict[str, int]:
-    """Return what the two hosts' TCP and the circuits have counted so far."""
-    realised = site.realised
-    again = _named(Path(f"/proc/{realised.net[SENDER].pid}/net/snmp").read_text())["RetransSegs"]
-    unordered = _named(Path(f"/proc/{realised.net[RECEIVER].pid}/net/netstat").read_text())["TCPOFOQueue"]
-    drops = sum(port_drops(realised).values()) + sum(sum(line_drops(realised, c).values()) for c in LANES.values())
-    return {"sent_again": again, "out_of_order": unordered, "dropped": drops}
-
-
-def _named(text: str) -> dict[str, int]:
-    r"""Return TCP's counters by name, of a file of the kernel.
-
-    >>> _named("Tcp: InSegs RetransSegs\nTcp: 3 4\nUdp: InDatagrams\nUdp: 5")
-    {'InSegs': 3, 'RetransSegs': 4}
-    """
-    rows = [row.split()[1:] for row in text.splitlines() if row.startswith(("Tcp:", "TcpExt:"))]
-    return {name: int(value) for names, values in zip(rows[::2], rows[1::2], strict=True)
-            for name, value in zip(names, values, strict=True)}  # fmt: skip
-
-
 def _said(site: Emulation, name: str) -> str:
     """Return what both ends of a transfer said last, and what their SCTP has counted of how associations end."""
     words = [f"{end}: {site.tail(f'{end}-{name}')}" for end in ("client", "server")]
     for host in (SENDER, RECEIVER):
         counted = Path(f"/proc/{site.realised.net[host].pid}/net/sctp/snmp")
-        words += [f"{host}: {_endings(counted.read_text())}"] if counted.exists() else []
+        words += [f"{host}: {endings(counted.read_text())}"] if counted.exists() else []
     return "; ".join(words)
-
-
-def _endings(text: str) -> dict[str, int]:
-    r"""Return SCTP's counters of how associations end, of a file of the kernel.
-
-    >>> _endings("SctpAborteds \t1\nSctpOutOfBlues \t0\nSctpInSCTPPacks \t7\n")
-    {'SctpAborteds': 1, 'SctpOutOfBlues': 0}
-    """
-    return {name: int(value) for name, value in map(str.split, text.splitlines()) if name in SCTP_ENDINGS}
 
 
 def _told(site: Emulation, name: str) -> list[str]:
@@ -366,6 +320,7 @@ def asked_parser(description: str | None, ours: argparse.ArgumentParser) -> argp
         "--case", action="append", help="likewise: 'north dies', or of one program 'mptcp, north dies' (default: all)"
     )
     parser.add_argument("--rate", type=rate_bps, help="of north, twice that of south (default: 1 Gbit/s)")
+    parser.add_argument("--ipv6", action="store_true", help="all addresses are of IPv6 (default: of IPv4)")
     parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
     return parser
 
@@ -388,7 +343,8 @@ def main() -> int:
     size = args.size or SIZE_BYTES * rate // RATE_BPS
 
     def scenario(folder: Path) -> None:
-        seen = run(folder, cases, rate, size)
+        network = two_lanes_of(6, rate_bps=rate) if args.ipv6 else two_lanes(rate)
+        seen = run(folder, cases, network, size)
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
 

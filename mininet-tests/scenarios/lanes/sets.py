@@ -45,6 +45,7 @@ class LaneSet:
         cases: by name.
         picture: in ``docs/``, of those in ``shown``; none if it is empty.
         shown: the cases that are drawn; all if it is empty.
+        is_ipv6: whether all addresses are of IPv6.
     """
 
     name: str
@@ -55,6 +56,7 @@ class LaneSet:
     cases: tuple[str, ...]
     picture: str = ""
     shown: tuple[str, ...] = ()
+    is_ipv6: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -63,7 +65,8 @@ class LaneSet:
 
     def asking(self, cases: Sequence[str]) -> list[str]:
         """Return what is asked of a run of some of them."""
-        return ["--rate", self.rate, *(word for case in cases for word in ("--case", case))]
+        family = ["--ipv6"] if self.is_ipv6 else []
+        return ["--rate", self.rate, *family, *(word for case in cases for word in ("--case", case))]
 
     def named(self, case: str) -> str:
         """Return the name of a case of it among all."""
@@ -102,6 +105,18 @@ SETS = (
         2,
         4,
         _of("gridftp", UNDISTURBED) + _of("mptcp", UNDISTURBED) + _of("aria2", UNDISTURBED),
+    ),
+    LaneSet(
+        "ipv6",
+        "at a tenth, IPv6",
+        "100 Mbit/s",
+        6,
+        9,
+        _of("curl", UNDISTURBED, NORTH_DIES)
+        + _of("gridftp", UNDISTURBED)
+        + _of("rclone", UNDISTURBED)
+        + _of("aria2-parts", UNDISTURBED),
+        is_ipv6=True,
     ),
     LaneSet(
         "protocols",
