@@ -90,18 +90,21 @@ def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_
     return scaled(loaded(FILES["chile-illinois-2"]), (10**9, rate_bps), (90_000, delay_us), mtu_bytes)
 
 
-def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
-    """Return the path with two circuits for a host with two interfaces, with the rate of ``north``."""
-    return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (1, 1), 1500)
+def two_lanes(rate_bps: int = 1_000_000_000, delay_us: int = 90_000) -> Network:
+    """Return the path with two circuits for a host with two interfaces, with ``north``'s rate and one-way delay."""
+    return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (90_000, delay_us), 1500)
 
 
-def two_lanes_of(*families: int, eth1: tuple[int, ...] = (), rate_bps: int = 1_000_000_000) -> Network:
+def two_lanes_of(
+    *families: int, eth1: tuple[int, ...] = (), rate_bps: int = 1_000_000_000, delay_us: int = 90_000
+) -> Network:
     """Return the path with two circuits, whose hosts have addresses of IPv4, IPv6 or both: 4, 6.
 
     Args:
         families: of all interfaces.
         eth1: of the sender's second one, if it has others; hosts with one interface have both then.
         rate_bps: of ``north``.
+        delay_us: likewise, one way.
     """
     of_interface = {"eth0": families, "eth1": eth1 or families}
     section = section_of(loaded(FILES["two-lanes"]))
@@ -112,7 +115,7 @@ def two_lanes_of(*families: int, eth1: tuple[int, ...] = (), rate_bps: int = 1_0
                 of_family = {4: known, 6: [f"2001:db8:{number}::{address.rpartition('.')[2]}" for address in known]}
                 its = of_interface.get(name, dict.fromkeys((*families, *eth1)))
                 interface["addresses"] = [address for family in its for address in of_family[family]]
-    return scaled(described(section), (10**9, rate_bps), (1, 1), 1500)
+    return scaled(described(section), (10**9, rate_bps), (90_000, delay_us), 1500)
 
 
 def four_lanes(rate_bps: int = 1_000_000_000) -> Network:

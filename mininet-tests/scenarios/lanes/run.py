@@ -53,9 +53,10 @@ from mininet_tests.testing.networks import two_lanes, two_lanes_of
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import write_report
 from topology.network import Network
-from topology.units import rate_bps, size_bytes
+from topology.units import duration_us, rate_bps, size_bytes
 
 RATE_BPS = 10**9  # of north; SIZE_BYTES goes with it
+DELAY_US = 90_000
 CIRCUITS = {NORTH_DIES: "north", SOUTH_DIES: "south"}
 RETURN_AFTER_S = 1
 STARTS_SHARE = 0.15  # of a whole run
@@ -320,6 +321,7 @@ def asked_parser(description: str | None, ours: argparse.ArgumentParser) -> argp
         "--case", action="append", help="likewise: 'north dies', or of one program 'mptcp, north dies' (default: all)"
     )
     parser.add_argument("--rate", type=rate_bps, help="of north, twice that of south (default: 1 Gbit/s)")
+    parser.add_argument("--delay", type=duration_us, default=DELAY_US, help="of north, one way; south is in proportion")
     parser.add_argument("--ipv6", action="store_true", help="all addresses are of IPv6 (default: of IPv4)")
     parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
     return parser
@@ -343,7 +345,7 @@ def main() -> int:
     size = args.size or SIZE_BYTES * rate // RATE_BPS
 
     def scenario(folder: Path) -> None:
-        network = two_lanes_of(6, rate_bps=rate) if args.ipv6 else two_lanes(rate)
+        network = two_lanes_of(6, rate_bps=rate, delay_us=args.delay) if args.ipv6 else two_lanes(rate, args.delay)
         seen = run(folder, cases, network, size)
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
