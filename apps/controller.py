@@ -157,8 +157,15 @@ def _built(
     state = GuardedState(settings.site, clock.now, database.term, stands_by=led is not None)
     reports = Reports(state)
     ignored = settings.audit.ignored
-    of_pair = () if led is None else (lambda: led.seen_term, led.may_decide)
-    sessions = SwitchSessions(SwitchReports(state), database.term, ignored, *of_pair)
+    dpids = frozenset(switch.dpid for switch in settings.site.network.switches)
+    sessions = SwitchSessions(
+        SwitchReports(state),
+        database.term,
+        ignored,
+        others_term=None if led is None else lambda: led.seen_term,
+        leads=(lambda: True) if led is None else led.may_decide,
+        ours=dpids,
+    )
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
     may_tell = None if led is None or repeating is None else lambda host: not led.has_resigned and repeating.may(host)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)

@@ -89,18 +89,20 @@ class SwitchConnection:
 
     Attributes:
         datapath: os-ken's.
+        is_ours: whether the switch is in the network; another one is told nothing.
         calls: held for the length of one apply or read.
         confirmed: what the switch has confirmed; None: not known, read it back.
         hardware: the hardware addresses of its ports when it connected.
         ports: its ports by number, as it has shown them; the sessions keep them.
-        role_xid: of our wish to be its master; None before that.
+        role_xid: of our wish for a role there, or our question which one we have; None before that.
         echo_xid: of our question whether it is there; None before that.
         limits: what it holds, as far as it was asked and has said.
         role: whether we are its master, as it says when it is asked.
     """
 
-    def __init__(self, datapath: Any) -> None:
+    def __init__(self, datapath: Any, *, is_ours: bool = True) -> None:
         self.datapath = datapath
+        self.is_ours = is_ours
         self.calls = threading.Lock()
         self.confirmed: SwitchState | None = None
         self.hardware = wire.hardware_addresses(datapath)
@@ -122,15 +124,20 @@ class SwitchConnection:
 
     def ask_to_lead(self, term: int) -> None:
         """Ask to be the switch's master under a term; what it answers is the sessions' to take in."""
-        request = wire.role_request(self.datapath, term)
-        self.role_xid = self.datapath.set_xid(request)
-        self.datapath.send_msg(request)
+        self._ask_role(wire.role_request(self.datapath, term))
 
     def ask_to_stand_by(self, term: int) -> None:
         """Ask to be a slave, to whom ports are told and who changes nothing; ``term`` is that of who leads."""
-        request = wire.standby_request(self.datapath, term)
-        self.role_xid = self.datapath.set_xid(request)
-        self.datapath.send_msg(request)
+        self._ask_role(wire.standby_request(self.datapath, term))
+
+    def _ask_role(self, request: Any) -> None:
+        """Send the wish for a role; a switch that is not ours is asked which role we have, which changes nothing.
+
+        Whom it obeys would be demoted by our wish to be its one master, or outranked by a term of ours.
+        """
+        asked = request if self.is_ours else wire.role_question(self.datapath)
+        self.role_xid = self.datapath.set_xid(asked)
+        self.datapath.send_msg(asked)
 
     def ask_whether_there(self) -> bool:
         """Send an echo; return whether it could be sent. What it answers is the sessions' to take in."""

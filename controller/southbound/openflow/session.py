@@ -26,9 +26,8 @@ from controller.southbound.openflow.switch_listener import SwitchListener
 from controller.southbound.openflow.teller import Teller
 from topology.addresses import shown_peer
 
-# How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
-# a second after its connection was cut.
-BACK_WITHIN_S = 2.0
+# Open vSwitch calls at once after its own start, without a rule, and a second after its connection was cut.
+BACK_WITHIN_S = 2.0  # so long a switch that has gone is expected back
 ANSWERS_WITHIN_S = 1.0  # a switch that is there answers an echo (OpenFlow 1.3, section 7.5.3) in milliseconds
 
 _log = structlog.get_logger()
@@ -48,6 +47,7 @@ class SwitchSessions:
         ignored: tuple[Ignored, ...] = (),
         others_term: Callable[[], int] | None = None,
         leads: Callable[[], bool] = lambda: True,
+        ours: frozenset[int] | None = None,
     ) -> None:
         """Start with no switch.
 
@@ -58,12 +58,14 @@ class SwitchSessions:
             others_term: for one that stands by until :meth:`lead`, the term of who leads: it asks to be a slave.
             leads: whether nobody else can lead by now. A switch that has just started has forgotten all terms, and
                 would obey whoever asks first; so only who is sure asks.
+            ours: the datapath ids of the network's switches, None for any; another one goes on to obey whom it obeys.
         """
         self._listener = listener
         self._term = term
         self._others_term = others_term
         self._leads = leads
         self._ignored = ignored
+        self._ours = ours
         self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
         self._claimants: dict[int, SwitchConnection] = {}  # who wait until it is known whether the first is there
@@ -82,7 +84,8 @@ class SwitchSessions:
         looks the same waits until the first one leaves an echo unanswered, as one does whose connection was cut. With
         TLS another switch is turned away at any time: the certificate is for one datapath id.
         """
-        address, claimant = shown_peer(datapath.address), SwitchConnection(datapath)
+        is_ours = self._ours is None or datapath.id in self._ours
+        address, claimant = shown_peer(datapath.address), SwitchConnection(datapath, is_ours=is_ours)
         if datapath.certified_dpid not in {None, datapath.id}:
             certified = f"{datapath.certified_dpid:#018x}"
             _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
@@ -170,7 +173,8 @@ class SwitchSessions:
             ports = dict(connection.ports)
             self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=shown_peer(datapath.address))
-        connection.limits.ask()
+        if connection.is_ours:
+            connection.limits.ask()
         self._changes.put(partial(self._listener.switch_up, datapath.id, shown_peer(datapath.address), ports))
 
     def _let_go(self, connection: SwitchConnection) -> None:
@@ -190,7 +194,8 @@ class SwitchSessions:
             if kept is self._claimants or dpid in self._connections or dpid not in self._told_up:
                 return  # who stood by has told of some that have not obeyed it since, and says that they are gone
             self._told_up.remove(dpid)
-            self._gone_s[dpid] = time.monotonic()
+            if connection.is_ours:  # another one is not waited for, and there may be any number of them
+                self._gone_s[dpid] = time.monotonic()
             connection.end()
             claimant = self._claimants.get(dpid)
         (_log.warning if self._leads() else _log.info)("switch.down", dpid=f"{dpid:#018x}")
@@ -337,12 +342,7 @@ class SwitchSessions:
         return sent
 
     def installed(self, dpid: int, timeout_s: float = 5.0) -> SwitchState:
-        """Return what is ours on a switch, read back from it now.
-
-        Raises:
-            SwitchGone: it is not connected, or went away before it had answered.
-            SwitchTimeout: it did not answer in time.
-        """
+        """Return what is ours on a switch, read back from it now; raises what :meth:`read` does."""
         return self.read(dpid, timeout_s).ours
 
     def read(self, dpid: int, timeout_s: float = 5.0) -> ReadBack:

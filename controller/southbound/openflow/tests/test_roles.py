@@ -157,3 +157,16 @@ def test_a_switch_vouches_for_nobody_that_says(sessions, says):
     assert sessions.still_obeying(timeout_s=0.05) == {DPID}
     datapath.role = says  # what it said before counts no more
     assert sessions.still_obeying(timeout_s=0.05) == frozenset()
+
+
+@pytest.mark.parametrize("others_term", [None, lambda: TERM], ids=["leads", "stands by"])
+def test_a_switch_that_is_not_in_the_network_is_told_of_and_goes_on_to_obey_whom_it_obeys(listener, others_term):
+    sessions = SwitchSessions(listener, TERM, others_term=others_term, ours=frozenset({DPID}))
+    stranger, ours = connected(sessions, id=99, room=(5, {})), connected(sessions)
+    sessions.lead(TERM + 1)
+    assert (stranger.asked_role, stranger.generation, stranger.sent) == (None, None, [])
+    assert (ours.asked_role, ours.generation) == (ofproto_v1_3.OFPCR_ROLE_MASTER, TERM + 1)
+    assert sessions.dpids() == {DPID, 99}
+    sessions.disconnected(connected(sessions, id=98))
+    sessions.close()
+    assert (listener.told, sessions._gone_s.keys()) == ([99, DPID, 99, DPID, 98, -98], {99, DPID})
