@@ -45,6 +45,14 @@ def test_an_entry_is_a_cookie_a_table_and_priority_or_a_match(entry, meant):
         ({"ignore": [{"match": {"nw_dst": "10.0.0.1"}}]}, "audit.ignore[0].match.nw_dst: there is no such field"),
         ({"ignore": [{"match": {"ipv4_dst": "10.0.0.1/16"}}]}, "audit.ignore[0].match: 10.0.0.1/16 has host bits set"),
         ({"ignore": [{"cookie": 1, "colour": 2}]}, "audit.ignore[0].colour: there is no such key"),
+        (
+            {"ignore": [{"match": {"eth_type": "arp"}}]},
+            'audit.ignore[0].match.eth_type: "arp" is no value of it, try 0x',
+        ),
+        (
+            {"ignore": [{"match": {"eth_dst": "01:80:c2:00:00:00/ff:ff:ff:00:00:00"}}]},
+            'audit.ignore[0].match.eth_dst: "01:80:c2:00:00:00/ff:ff:ff:00:00:00" is no value of it',
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_path(section, problem):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from controller.settings.sections import Duration, Section
-from controller.southbound.openflow.foreign import Ignored
+from controller.southbound.openflow.foreign import Ignored, number_of
 from controller.southbound.openflow.state import MatchValue, match
 from topology.problems import Problems
 
@@ -77,5 +77,18 @@ def _ignored(entry: _IgnoreSection, problems: Problems) -> Ignored | None:
     except ValueError as error:
         problems.at("match").add(error)
         return None
+    for name, value in matched:
+        if not _is_read(value):
+            problems.at("match", name).add(f'"{value}" is no value of it, try 0x0800 or 10.9.0.0/16')
     cookie, mask = entry.cookie or (None, _COOKIE_MAX)
     return Ignored(cookie, mask, entry.table, entry.priority, matched)
+
+
+def _is_read(value: MatchValue) -> bool:
+    """Return whether rules can be compared with a value; one that cannot be read would stand for any."""
+    try:
+        for part in value if isinstance(value, tuple) else (value,):
+            number_of(part)
+    except ValueError:
+        return False
+    return True

@@ -146,22 +146,25 @@ def _bits(value: MatchValue) -> tuple[int, int]:
     """
     try:
         if isinstance(value, tuple):
-            return _number(value[0]), _number(value[1])
-        return _number(value), -1
+            return number_of(value[0]), number_of(value[1])
+        return number_of(value), -1
     except ValueError:
         return 0, 0
 
 
-def _number(text: int | str) -> int:
-    """Return a number, an IPv4 or an Ethernet address as an integer.
+def number_of(text: int | str) -> int:
+    """Return a number, an IP or an Ethernet address as an integer.
 
-    >>> _number("10.0.0.1"), _number("00:00:00:00:01:02"), _number(7)
-    (167772161, 258, 7)
+    >>> number_of("10.0.0.1"), number_of("00:00:00:00:01:02"), number_of("0x0806"), number_of(7)
+    (167772161, 258, 2054, 7)
+
+    Raises:
+        ValueError: it is none of these.
     """
     if isinstance(text, int):
         return text
     if ":" not in text:
-        return int(IPv4Address(text))
+        return int(IPv4Address(text)) if "." in text else int(text, 0)
     if text.count(":") == 5 and all(len(part) == 2 for part in text.split(":")):
         return int(text.replace(":", ""), 16)
     return int(IPv6Address(text))

@@ -92,6 +92,8 @@ DROP_TCP = Rule(1, 7, match({"eth_type": 0x0800, "ipv4_dst": "10.9.1.0/24"}), co
         (Ignored(match=match({"ipv4_dst": "10.9.1.1"})), False),
         (Ignored(match=match({"ipv4_src": "10.9.0.0/16"})), False),
         (Ignored(cookie=cookie(0x99), table_id=2), False),
+        (Ignored(match=match({"eth_type": "0x0800"})), True),
+        (Ignored(match=match({"eth_type": "0x0806"})), False),
     ],
 )
 def test_a_rule_is_on_the_list_if_all_that_is_given_holds(entry, is_meant):
