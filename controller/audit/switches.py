@@ -4,7 +4,7 @@ Rules and meters are read back from the switch, queues from its database and fro
 looked at does not keep the others from being looked at.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from controller.site import Site
 from controller.southbound.errors import DatabaseGone, ForeignQos, QueuesNotApplied, SouthboundError
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.connection import ReadBack
-from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.desired import class_meter_ids, lowered, switch_state
 from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
@@ -104,7 +104,8 @@ class SwitchAudit:
         writer = self._writers[switch.name]
         is_shut = switch.name in shut.switches
         dark = Part(NOTHING_SEEN, unseen=RULE_SORTS)
-        rules = dark if is_shut else _guarded(lambda: self._rules(switch, meters), partial(_unseen, sorts=RULE_SORTS))
+        look = partial(self._rules, switch, meters, shut.unsure)
+        rules = dark if is_shut else _guarded(look, partial(_unseen, sorts=RULE_SORTS))
         left = Part(NOTHING_SEEN, unseen=_queue_sorts(closed))
         return _guarded(lambda: self._ports(switch)), rules, left, *self._queues(writer, ports)
 
@@ -117,10 +118,13 @@ class SwitchAudit:
 
     # ---- rules and meters ----
 
-    def _rules(self, switch: Switch, plan: Plan) -> Part:
+    def _rules(self, switch: Switch, plan: Plan, unsure: Collection[Hop]) -> Part:
+        """Return how rules and meters are, repaired; meters over queues of which nothing is sure are not raised."""
         network = with_port_numbers(self._site.network, switch.name, self._sessions.ports(switch.dpid))
         desired = switch_state(network, switch, plan, self._site.policy, self._numbers)
         shown = self._sessions.read(switch.dpid, TIMEOUT_S)
+        if held := class_meter_ids(network, switch, unsure):
+            desired = lowered(desired, shown.ours, held)
         seen, desired = self._switch_seen(desired, shown)
         if not seen.drift:
             return Part(seen)

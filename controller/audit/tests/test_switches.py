@@ -8,9 +8,13 @@ from controller.plan.faults import OPEN, Closed
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import plan_of
 from controller.site import Site
+from controller.southbound.openflow.connection import ReadBack
+from controller.southbound.openflow.desired import class_meter_ids
 from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.tests.kept_queues import KeptQueues
+from controller.southbound.site_switches import SiteSwitches
 from mininet_tests.testing.networks import chile_illinois_2
 from topology.network import Hop
 
@@ -79,3 +83,49 @@ def test_what_an_audit_could_not_look_at_is_known(shut, is_silent, port_names):
     unseen = frozenset().union(*(part.unseen for part in audited(database, shut)))
     queues = {(kind, name) for kind in (DriftKind.QUEUE, DriftKind.HTB) for name in port_names}
     assert unseen == RULE_SORTS | queues
+
+
+class KeptSwitches:
+    """Sessions with switches that hold what they are told to."""
+
+    def __init__(self):
+        self.held = {switch.dpid: SwitchState() for switch in TWO.switches}
+
+    def ports(self, dpid, timeout_s=0.0):
+        """Return no port."""
+        del dpid, timeout_s
+        return {}
+
+    def unlike(self, known):
+        """Say that none of them is as it was."""
+        return set(known)
+
+    def installed(self, dpid, timeout_s):
+        """Return what one holds."""
+        return self.read(dpid, timeout_s).ours
+
+    def read(self, dpid, timeout_s):
+        """Return what one holds, all of it ours."""
+        del timeout_s
+        return ReadBack(self.held[dpid], frozenset())
+
+    def apply(self, dpid, desired, timeout_s):
+        """Have one hold a state."""
+        del timeout_s
+        self.held[dpid] = desired
+        return 1
+
+
+def test_an_audit_does_not_raise_meters_over_queues_of_which_nothing_is_sure():
+    sessions, north, (ls1, ch1) = KeptSwitches(), frozenset({Hop("ls1", "north")}), TWO.switches
+    site, writers = Site(TWO, DEFAULT_POLICY, (), 300), {ls1.name: KeptQueues(), ch1.name: KeptQueues()}
+    shut = Closed(ports=north, unsure=north)
+    assert SiteSwitches(site, sessions, writers).put_meters(PLAN, shut) == ()
+    before = sessions.held[ls1.dpid]
+    audit = SwitchAudit(site, sessions, writers)
+    drift = [d for part in audit.audited(ls1, PLAN, PLAN, shut) for d in part.seen.drift if d.kind is DriftKind.METER]
+    assert (drift, sessions.held[ls1.dpid]) == ([], before)
+    audit.audited(ls1, PLAN, PLAN, OPEN)  # they are sure by now
+    raised = {meter.meter_id for meter in sessions.held[ls1.dpid].meters - before.meters}
+    assert raised
+    assert raised <= class_meter_ids(TWO, ls1, north)
