@@ -41,6 +41,11 @@ class OurRows:
         """The one row of table Open_vSwitch."""
         return next(iter(self._idl.tables["Open_vSwitch"].rows.values()))
 
+    @property
+    def reached_cfg(self) -> int:
+        """The configuration on which ovs-vswitchd has acted; -1 while a database made anew has no row that says it."""
+        return max((row.cur_cfg for row in self._idl.tables["Open_vSwitch"].rows.values()), default=-1)
+
     def fence(self, port_names: Collection[str]) -> bool:
         """Let a transaction be refused once a later term has written these ports; return whether it raises their term.
 

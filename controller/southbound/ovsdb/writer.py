@@ -301,8 +301,8 @@ class QueueWriter:
         deadline_s = _deadline(timeout_s)
         with self._lock:
             asked_cfg = self._commit(compose, port_names, deadline_s, timeout_s)
-            if not self._run_until(lambda: self._rows.top.cur_cfg >= asked_cfg, deadline_s):
-                raise QueuesNotApplied(self.remote, timeout_s, asked_cfg, self._rows.top.cur_cfg)
+            if not self._run_until(lambda: self._rows.reached_cfg >= asked_cfg, deadline_s):
+                raise QueuesNotApplied(self.remote, timeout_s, asked_cfg, self._rows.reached_cfg)
 
     def _commit(
         self, compose: Callable[[Any], bool], port_names: Collection[str], deadline_s: float, timeout_s: float
