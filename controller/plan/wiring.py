@@ -85,7 +85,9 @@ def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network
     name_of = {port_no: port.name for port_no, port in seen.items()}
     if all(said.values()) and not any(_is_taken(name_of, port_no, name) for name, port_no in said.items()):
         return network
-    return _numbered(network, switch, frozenset(name_of.items()))
+    numbers = {port_no for port_no in said.values() if port_no}
+    ports = frozenset((port_no, name) for port_no, name in name_of.items() if name in said or port_no in numbers)
+    return _numbered(network, switch, ports)  # what other ports a switch has makes no other network
 
 
 @lru_cache(maxsize=1024)  # looked at for each plan

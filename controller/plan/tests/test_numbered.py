@@ -39,6 +39,11 @@ def test_rules_are_those_of_a_network_that_says_the_numbers_that_the_switch_show
     assert with_port_numbers(NAMED, "ls1", SEEN) is with_port_numbers(NAMED, "ls1", dict(SEEN))
 
 
+def test_another_port_of_the_switch_that_comes_or_goes_makes_no_other_network():
+    others = {99: SeenPort("vnet9", is_live=True)}
+    assert with_port_numbers(NAMED, "ls1", SEEN) is with_port_numbers(NAMED, "ls1", SEEN | others)
+
+
 def test_a_port_that_has_another_number_now_is_no_fault_and_its_rules_follow_it():
     moved = {port_no + 40: port for port_no, port in SEEN.items()}
     assert port_faults(NAMED, "ls1", moved) == ()
