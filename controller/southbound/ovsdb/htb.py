@@ -14,7 +14,7 @@ from controller.southbound.ovsdb.queues import Shaper, ShaperKey
 
 TICK_NS = 64  # of a class's credit: linux/pkt_sched.h PSCHED_SHIFT
 OWN_MINOR = 0xFFFE  # Open vSwitch's class for the port itself; queue N is the class N + 1 (netdev-linux.c)
-MAJOR = 1
+MAJOR = 1  # of Open vSwitch's own: its root qdisc has the handle 1:0 (netdev-linux.c, htb_setup_qdisc__)
 LARGEST_PACKET_BITS = 8 * 65_536  # a smaller credit is raised to a packet of the port's size
 DEFAULT_QDISCS = frozenset({"", "noqueue", "pfifo_fast", "fq_codel", "fq", "mq"})  # what a port has on its own
 _LOCAL = ("unix:", "tcp:127.0.0.1:", "tcp:[::1]:", "ssl:127.0.0.1:", "ssl:[::1]:")
@@ -25,7 +25,7 @@ class PortClasses:
     """What the kernel has of a port.
 
     Attributes:
-        qdisc: the kind of its root qdisc.
+        qdisc: the kind of its root qdisc; with the handle, if it is an HTB that is not Open vSwitch's.
         shapers: its HTB classes.
     """
 
@@ -105,6 +105,8 @@ def _port_classes(netlink: Any, name: str, index: int) -> PortClasses:
     qdisc = str(roots[0].get_attr("TCA_KIND")) if roots else ""
     if qdisc != "htb":
         return PortClasses(qdisc)
+    if (major := roots[0]["handle"] >> 16) != MAJOR:
+        return PortClasses(f"{qdisc} {major:x}:")
     shown = (c for c in netlink.get_classes(index=index) if c["index"] == index and c.get_attr("TCA_KIND") == "htb")
     found = [_shaper(name, c["handle"], c.get_attr("TCA_OPTIONS")) for c in shown]
     return PortClasses(qdisc, {shaper.key: shaper for shaper in found})

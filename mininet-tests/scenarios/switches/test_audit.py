@@ -306,8 +306,10 @@ def test_all_classes_lost_in_the_kernel_come_back(rig):
     assert rig.drift() == ([(DriftKind.HTB, Shape.MISSING)] * 5, 3)
 
 
-def test_somebody_else_s_qdisc_stays_and_is_an_alarm(rig):
-    rig.tc("qdisc", "replace", "dev", PORT, "root", "tbf", "rate", "1mbit", "burst", "10k", "latency", "10ms")
+@pytest.mark.parametrize("theirs", ["tbf rate 1mbit burst 10k latency 10ms", "htb default 1"])
+def test_somebody_else_s_qdisc_stays_and_is_an_alarm(rig, theirs):
+    rig.tc("qdisc", "del", "dev", PORT, "root")
+    rig.tc("qdisc", "add", "dev", PORT, "root", *theirs.split())
     part = rig.audit()
     (foreign,) = part.seen.deviations
     assert (foreign.kind, foreign.shape, foreign.outcome) == (DriftKind.HTB, Shape.SHADOWED, Outcome.LEFT)

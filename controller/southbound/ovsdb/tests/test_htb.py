@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller.southbound.ovsdb import htb
 from controller.southbound.ovsdb.htb import PortClasses, same
 from controller.southbound.ovsdb.queues import PortQueues, Queue, Shaper, shapers
 
@@ -46,3 +47,32 @@ def test_a_port_has_one_shaper_more_than_queues():
 def test_a_port_that_lost_its_shaping_is_told_from_one_that_somebody_shapes(qdisc, is_bare, is_foreign):
     port = PortClasses(qdisc)
     assert (port.is_bare, port.is_foreign) == (is_bare, is_foreign)
+
+
+class NetlinkAnswer(dict):
+    """What netlink tells of a qdisc or of a class: fields and attributes."""
+
+    get_attr = dict.get
+
+
+class PlayedNetlink:
+    """A kernel with one port, whose root qdisc is HTB of some handle, with the port's own class."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def get_qdiscs(self, index):
+        """Return the root."""
+        return [NetlinkAnswer(index=index, parent=0xFFFF_FFFF, handle=self.handle, TCA_KIND="htb")]
+
+    def get_classes(self, index):
+        """Return the one class, of 1 Gbit/s."""
+        options = NetlinkAnswer(TCA_HTB_PARMS={"rate": 125_000_000, "ceil": 125_000_000, "buffer": 100})
+        return [NetlinkAnswer(index=index, handle=self.handle | htb.OWN_MINOR, TCA_KIND="htb", TCA_OPTIONS=options)]
+
+
+def test_an_htb_that_has_another_handle_than_open_vswitch_gives_is_somebody_else_s():
+    ours = htb._port_classes(PlayedNetlink(0x0001_0000), "p1", 7)
+    assert (ours.is_foreign, [*ours.shapers]) == (False, [("p1", None)])
+    theirs = htb._port_classes(PlayedNetlink(0x8001_0000), "p1", 7)  # as tc chooses it
+    assert (theirs.qdisc, theirs.is_foreign, theirs.is_bare, theirs.shapers) == ("htb 8001:", True, False, {})
