@@ -1,6 +1,6 @@
 """Our rows of an OVSDB, over the ovs package's replica: found, written, and fenced by the term that wrote them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from controller.southbound.errors import DatabaseOutranked, ForeignQos, NoSuchPort, RateTooHigh
@@ -141,20 +141,27 @@ class OurRows:
         if present.port_max_bps != wanted.port_max_bps:
             qos.type = QOS_TYPE
             qos.other_config = {"max-rate": str(wanted.port_max_bps)}
-        old = {queue.queue_id: queue for queue in present.queues}
-        rows = self._numbered(transaction, port_name, qos, [queue.queue_id for queue in wanted.queues])
+        before = dict(qos.queues)
+        rows = self._numbered(transaction, port_name, qos, before, [queue.queue_id for queue in wanted.queues])
+        known = {queue.queue_id: queue for queue in present.queues}
         for queue in wanted.queues:
-            if queue != old.get(queue.queue_id):
-                rows[queue.queue_id].other_config = queue_config(queue)
+            row = rows[queue.queue_id]
+            if queue != known.get(queue.queue_id) or row != before[queue.queue_id]:
+                row.other_config = queue_config(queue)
         return True
 
-    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: list[int]) -> dict[int, Any]:
-        """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be."""
-        old = dict(qos.queues)
-        if sorted(old) == numbers:
+    def _numbered(
+        self, transaction: Any, port_name: str, qos: Any, before: Mapping[int, Any], numbers: list[int]
+    ) -> dict[int, Any]:
+        """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be.
+
+        A row that is not ours is not written: it is taken out of the QoS, as another may have it too.
+        """
+        old = {number: row for number, row in before.items() if OWNER_KEY in row.external_ids}
+        if sorted(before) == sorted(old) == numbers:
             return old
         left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
-        gone = [row for number, row in old.items() if number not in numbers and OWNER_KEY in row.external_ids]
+        gone = [row for number, row in old.items() if number not in numbers]
         rows = {
             number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
             for number in numbers
