@@ -14,7 +14,7 @@ from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
 from controller.plan.wiring import PortFault, port_faults, port_links, with_port_numbers
 from controller.site import Site
-from controller.southbound.errors import DatabaseGone, ForeignQos, QueuesNotApplied, SouthboundError
+from controller.southbound.errors import DatabaseGone, ForeignQos, QueuesNotApplied, SouthboundError, SwitchTimeout
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import class_meter_ids, lowered, switch_state
@@ -51,7 +51,7 @@ class Part:
         seen: what was seen.
         messages: how many changes were made.
         error: what went wrong.
-        fault: of a database that does not answer, or behind which nobody acts; it is no error beside.
+        fault: of a switch or a database that does not answer, or behind which nobody acts; it is no error beside.
         unseen: what it could not look at: what was found of that before may be there still.
     """
 
@@ -92,7 +92,7 @@ class SwitchAudit:
         """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``.
 
         What is closed has a fault, which is known; it is not looked at, and nobody waits for it. Nor is a database that
-        does not answer asked for a second port.
+        does not answer asked for a second port; and a switch that does not has a fault from now on.
         """
         closed = {
             link.port_name
@@ -105,7 +105,7 @@ class SwitchAudit:
         is_shut = switch.name in shut.switches
         dark = Part(NOTHING_SEEN, unseen=RULE_SORTS)
         look = partial(self._rules, switch, meters, shut.unsure)
-        rules = dark if is_shut else _guarded(look, partial(_unseen, sorts=RULE_SORTS))
+        rules = dark if is_shut else _guarded(look, partial(_not_done, switch, dark))
         left = Part(NOTHING_SEEN, unseen=_queue_sorts(closed))
         return _guarded(lambda: self._ports(switch)), rules, left, *self._queues(writer, ports)
 
@@ -131,7 +131,7 @@ class SwitchAudit:
         try:
             sent = self._sessions.apply(switch.dpid, desired, TIMEOUT_S)
         except SouthboundError as error:
-            return Part(seen.settled(Outcome.FAILED), error=str(error))
+            return _not_done(switch, Part(seen.settled(Outcome.FAILED)), error)
         return Part(seen.settled(Outcome.REPAIRED), sent)
 
     def _switch_seen(self, desired: SwitchState, shown: ReadBack) -> tuple[Compared, SwitchState]:
@@ -210,9 +210,16 @@ class SwitchAudit:
         return Part(_settled(seen, still, kept), 1 + 2 * len(bare))
 
 
-def _unseen(error: Exception, sorts: frozenset[Sort] = frozenset()) -> Part:
+def _unseen(error: Exception) -> Part:
     """Return a part that cannot be looked at: an error, and nothing is known of it."""
-    return Part(NOTHING_SEEN, error=str(error), unseen=sorts)
+    return Part(NOTHING_SEEN, error=str(error))
+
+
+def _not_done(switch: Switch, part: Part, error: Exception) -> Part:
+    """Return a part that a switch has not done; one that does not answer has a fault: no audit waits for it again."""
+    if isinstance(error, SwitchTimeout):
+        return replace(part, fault=PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name})))
+    return replace(part, error=str(error))
 
 
 def _queue_sorts(port_names: Iterable[str]) -> frozenset[Sort]:

@@ -1,7 +1,8 @@
-"""An audit of switches whose database does not answer: it is waited for once, and is a fault."""
+"""An audit of switches that do not answer, or whose database does not: it is waited for once, and is a fault."""
 
 import pytest
 
+from controller.audit import switches
 from controller.audit.drift import DriftKind, Outcome
 from controller.audit.switches import LOOK_S, RULE_SORTS, TIMEOUT_S, SwitchAudit
 from controller.plan.faults import OPEN, Closed
@@ -12,6 +13,7 @@ from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import class_meter_ids
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState
+from controller.southbound.openflow.tests.played_switch import connected
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.tests.kept_queues import KeptQueues
 from controller.southbound.site_switches import SiteSwitches
@@ -83,6 +85,26 @@ def test_what_an_audit_could_not_look_at_is_known(shut, is_silent, port_names):
     unseen = frozenset().union(*(part.unseen for part in audited(database, shut)))
     queues = {(kind, name) for kind in (DriftKind.QUEUE, DriftKind.HTB) for name in port_names}
     assert unseen == RULE_SORTS | queues
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["nothing", "what it is asked alone"])
+def test_a_switch_that_does_not_answer_is_a_fault_and_no_error(is_read, monkeypatch):
+    """It has a fault, so that no audit waits for it again until it answers."""
+    monkeypatch.setattr(switches, "TIMEOUT_S", 0.05)
+    sessions = SwitchSessions(RecordedSwitches(), new_term())
+    try:
+        silent = connected(sessions, id=TWO.switches[0].dpid)
+        silent.ignores = lambda message: not is_read or isinstance(message, silent.ofproto_parser.OFPBarrierRequest)
+        writers = {"ls1": KeptQueues("unix:ls1"), "ch1": KeptQueues()}
+        parts = SwitchAudit(Site(TWO, DEFAULT_POLICY, (), 300), sessions, writers).audited(TWO.switches[0], PLAN, PLAN)
+    finally:
+        sessions.close()
+    assert [(f.place, f.switches, f.is_gone) for part in parts if (f := part.fault)] == [("switch ls1", {"ls1"}, False)]
+    assert [part.error for part in parts if part.error] == []
+    unseen = frozenset().union(*(part.unseen for part in parts))
+    assert unseen == (frozenset() if is_read else RULE_SORTS)
+    failed = {d.outcome for part in parts for d in part.seen.deviations if (d.kind, "") in RULE_SORTS}
+    assert failed == ({Outcome.FAILED} if is_read else set())
 
 
 class KeptSwitches:
