@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
@@ -47,16 +47,34 @@ def on_list(rule: Rule, ignored: Iterable[Ignored]) -> bool:
 
 
 def without_ignored(desired: SwitchState, installed: SwitchState, ignored: Iterable[Ignored]) -> SwitchState:
-    """Return what is installed without the rules that are to be left alone.
+    """Return what is installed without the rules that are to be left alone; itself if there are none.
 
-    A rule in the place of one that the plan wants is never left alone: the plan must hold.
+    A rule in the place of one that the plan wants is never left alone: the plan must hold. With a rule goes what it
+    needs and the plan does not have, its meter and its group: a switch would delete it with them.
     """
     entries = tuple(ignored)
     if not entries:
         return installed
     wanted = {rule.key for rule in desired.rules}
-    kept = frozenset(rule for rule in installed.rules if rule.key in wanted or not on_list(rule, entries))
-    return replace(installed, rules=kept)
+    spared = {rule for rule in installed.rules if rule.key not in wanted and on_list(rule, entries)}
+    if not spared:
+        return installed
+    meter_ids = {rule.meter_id for rule in spared} - {meter.meter_id for meter in desired.meters}
+    group_ids = {rule.group_id for rule in spared} - {group.group_id for group in desired.groups}
+    return SwitchState(
+        installed.rules - spared,
+        frozenset(meter for meter in installed.meters if meter.meter_id not in meter_ids),
+        frozenset(group for group in installed.groups if group.group_id not in group_ids),
+    )
+
+
+def beside(desired: SwitchState, installed: SwitchState, rest: SwitchState) -> SwitchState:
+    """Return what a switch holds once ``rest`` of what is installed there has been brought to a state."""
+    return SwitchState(
+        desired.rules | (installed.rules - rest.rules),
+        desired.meters | (installed.meters - rest.meters),
+        desired.groups | (installed.groups - rest.groups),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection
-from controller.southbound.openflow.foreign import Ignored, without_ignored
+from controller.southbound.openflow.foreign import Ignored, beside, without_ignored
 from controller.southbound.openflow.messages import Barrier, at_once, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
 from controller.southbound.openflow.switch_listener import SwitchListener
@@ -325,18 +324,18 @@ class SwitchSessions:
                 shown = connection.read(deadline, wire.our_flows_request(connection.datapath)).ours
                 connection.confirmed = shown
             connection.limits.known.check(dpid, desired)
-            spared = shown.rules - without_ignored(desired, shown, self._ignored).rules if self._ignored else None
-            difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
+            rest = without_ignored(desired, shown, self._ignored)
+            difference = messages(desired, rest)
             connection.check_free(shown.rules - desired.rules, difference, deadline)
             if not difference:
-                if not spared and connection.confirmed is shown:
+                if rest is shown and connection.confirmed is shown:
                     connection.confirmed = desired  # the same, and known by identity from now on
                 return 0
             connection.confirmed = None  # unknown until the last barrier
             for together in at_once(difference):
                 connection.send(together, deadline)
             # the very same rules where nothing is spared: then they need not be looked at again
-            connection.confirmed = replace(desired, rules=desired.rules | spared) if spared else desired
+            connection.confirmed = desired if rest is shown else beside(desired, shown, rest)
         sent = sum(not isinstance(message, Barrier) for message in difference)
         _log.info("switch.applied", dpid=f"{dpid:#018x}", messages=sent)
         return sent

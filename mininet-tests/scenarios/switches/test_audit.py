@@ -209,6 +209,18 @@ def test_rules_on_the_ignore_list_stay_and_are_said_to_be_there(rig):
     rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
 
 
+def test_a_rule_on_the_ignore_list_keeps_its_meter_when_others_are_put_right(rig):
+    rig.ovs.ofctl("add-meter", "s1", "meter=2005,kbps,burst,stats,bands=type=drop,rate=1000,burst_size=1000")
+    rig.ovs.ofctl("add-flow", "s1", f"cookie={cookie(0x99):#x},table=1,priority=7,tcp,actions=meter:2005")
+    rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
+    for messages in (1, 0):
+        part = rig.audit()
+        assert part.messages == messages
+        assert f"cookie={cookie(0x99):#x}" in rig.ovs.ofctl("dump-flows", "s1")
+    rig.ovs.ofctl("del-flows", "s1", f"cookie={cookie(0x99):#x}/-1")
+    assert rig.drift() == ([(DriftKind.METER, Shape.EXCESS)], 1)
+
+
 def test_somebody_else_s_rule_above_ours_stays_and_is_an_alarm(rig):
     rig.ovs.ofctl("add-flow", "s1", "cookie=0x77,priority=450,ip,nw_src=10.20.20.20,actions=drop")
     part = rig.audit()

@@ -11,8 +11,9 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.southbound.openflow.desired import switch_state
-from controller.southbound.openflow.foreign import Ignored, shadows, without_ignored
-from controller.southbound.openflow.state import Rule, SwitchState, cookie, match
+from controller.southbound.openflow.foreign import Ignored, beside, shadows, without_ignored
+from controller.southbound.openflow.messages import DeleteMeter, PutMeter, messages
+from controller.southbound.openflow.state import FailoverGroup, Rule, SwitchState, cookie, drop_meter, match
 from mininet_tests.testing.networks import chile_illinois
 
 OURS, THEIRS = cookie(1), 0x77
@@ -106,6 +107,20 @@ def test_a_rule_that_is_ignored_is_not_seen_unless_it_stands_where_the_plan_want
     installed = SwitchState(frozenset({changed, DROP_TCP}))
     seen = without_ignored(SwitchState(frozenset({ours})), installed, [Ignored(cookie=cookie(0x99))])
     assert seen.rules == {changed}
+
+
+def test_what_a_rule_that_is_ignored_needs_stays_with_it_unless_the_plan_has_it():
+    left = Rule(1, 7, match({}), cookie(0x99), meter_id=2005, group_id=1005)
+    meters, group = [drop_meter(number, 1_000_000, 1000) for number in (2005, 2006)], FailoverGroup(1005, ())
+    installed = SwitchState(frozenset({left}), frozenset(meters), frozenset({group}))
+    rest = without_ignored(SwitchState(), installed, [Ignored(cookie=cookie(0x99))])
+    assert messages(SwitchState(), rest) == (DeleteMeter(meters[1]),)
+    held = SwitchState(frozenset({left}), frozenset({meters[0]}), frozenset({group}))
+    assert beside(SwitchState(), installed, rest) == held
+    larger = SwitchState(meters=frozenset({drop_meter(2005, 2_000_000, 1000)}))
+    rest = without_ignored(larger, held, [Ignored(cookie=cookie(0x99))])
+    assert messages(larger, rest) == (PutMeter(*larger.meters, exists=True),)
+    assert beside(larger, held, rest) == SwitchState(frozenset({left}), larger.meters, frozenset({group}))
 
 
 NETWORK = chile_illinois()
