@@ -39,16 +39,28 @@ static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64
 	return 0;
 }
 
+/* Has the agent look for a socket of which its application has changed what we had set. */
+static __always_inline void note_left(void)
+{
+	__u32 only = 0;
+	__u64 *left = bpf_map_lookup_elem(&hw_left, &only);
+
+	if (left)
+		__sync_fetch_and_add(left, 1);
+}
+
 /* The entry in force for a socket of ours; NULL when the lease is over or the plan has nothing for it. */
 static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
 {
 	struct control *control = leased();
-	__u8 own_dscp;
+	__u8 own_dscp, marked = conn->marked;
 	__u32 slot;
 
 	if (!control)
 		return NULL;
 	own_dscp = own_dscp_of(&sk->__sk_common, conn);
+	if (marked && !conn->marked) /* it can be marked anew by a walk only */
+		note_left();
 	if (conn->generation != control->generation || conn->own_dscp != own_dscp) {
 		conn->generation = control->generation;
 		conn->own_dscp = own_dscp;
@@ -151,16 +163,6 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->left_segments = 0;
 	take_over(tp, conn);
 	enforce(sk, conn, now_ns, OTHER);
-}
-
-/* Has the agent look for a socket that its application has taken from us. */
-static __always_inline void note_left(void)
-{
-	__u32 only = 0;
-	__u64 *left = bpf_map_lookup_elem(&hw_left, &only);
-
-	if (left)
-		__sync_fetch_and_add(left, 1);
 }
 
 SEC("struct_ops/headway_release")

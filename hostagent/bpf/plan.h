@@ -93,7 +93,7 @@ struct {
 	__type(value, struct counters);
 } hw_counters SEC(".maps");
 
-/* How often a socket that can still send has left us by its application's choice of another algorithm. */
+/* How often an application has changed what we had set of a socket that can still send: its algorithm or our mark. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -198,7 +198,7 @@ class Kernel:
     def repaired(self) -> tuple[Difference, ...]:
         """Compare the maps with the plan in force, put right what differs, and return what that was.
 
-        Sockets that an application has taken from us are taken again.
+        Sockets that an application has taken from us are taken again, and those that it has marked are marked anew.
 
         Raises:
             Unregistered: the congestion control is not the kernel's any more; only a new agent can register it.
@@ -235,7 +235,7 @@ class Kernel:
         return differ
 
     def _some_have_left(self) -> bool:
-        """Whether applications have taken sockets from us, by an algorithm of their own, since this was last asked."""
+        """Whether applications have changed sockets of ours, by an algorithm or a mark, since this was last asked."""
         before, self._left_seen = self._left_seen, self._left.value(SLOT.pack(0))
         return self._left_seen != before
 

@@ -84,3 +84,26 @@ def test_ecn_does_not_pass_for_a_mark_of_the_application(hosts, agent, cleanup, 
         assert_rate([bulk], 80 * MBIT, 1.0)
     agent.obey(Allocations(5, LEASE_MS))
     assert traffic_class(bulk) & DSCP_BITS == 0, "as the application had it"
+
+
+OPTIONS = {
+    socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_TCLASS),
+}
+
+
+@pytest.mark.parametrize(
+    ("dest", "family"), [("10.77.0.2/32", socket.AF_INET), ("fd77::/64", socket.AF_INET6)], ids=["IPv4", "IPv6"]
+)
+def test_a_connection_that_its_program_marks_later_is_marked_as_planned_again(hosts, agent, cleanup, dest, family):
+    """As OpenSSH does, which marks what is open already; what it has chosen is what it has when the plan is over."""
+    bulk = Bulk(*hosts, family=family)
+    cleanup.callback(bulk.close)
+    agent.obey(Allocations(1, 30_000, (replace(allocation(dest, 80, dscp=3), dest_port=bulk.port),)))
+    bulk.start()
+    assert traffic_class(bulk) == 3 << 2
+    for chosen in (0x08, 0x10):
+        bulk.sender.setsockopt(*OPTIONS[family], chosen)
+        eventually(lambda: traffic_class(bulk) == 3 << 2, within_s=5, what="it is marked as planned")
+    agent.obey(Allocations(2, 30_000))
+    assert traffic_class(bulk) == 0x10
