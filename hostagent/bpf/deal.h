@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Deals new connections to lanes: which of the host's own addresses one is from that its application has not bound; or,
- * where the far end is to send, which of that one's it goes to. In turn, as the daemon has laid the turns out, and not by
- * a hash: few connections would come unevenly. */
+/* Deals new connections to lanes: which of the host's own addresses one is from that its application has bound to neither
+ * an address nor an interface; or, where the far end is to send, which of that one's it goes to. In turn, as the daemon
+ * has laid the turns out, and not by a hash: few connections would come unevenly. */
 #ifndef HEADWAY_DEAL_H
 #define HEADWAY_DEAL_H
 
@@ -63,7 +63,7 @@ int headway_deal4(struct bpf_sock_addr *ctx)
 	struct bpf_sock *sk = ctx->sk;
 	struct dealt *lane;
 
-	if (!is_dealt(ctx) || !sk || sk->src_ip4)
+	if (!is_dealt(ctx) || !sk || sk->bound_dev_if || sk->src_ip4)
 		return 1;
 	((__u32 *)turn.addr)[2] = bpf_htonl(0xffff);
 	((__u32 *)turn.addr)[3] = ctx->user_ip4;
@@ -86,7 +86,8 @@ int headway_deal6(struct bpf_sock_addr *ctx)
 	struct dealt *lane;
 	__u32 *addr = (__u32 *)turn.addr, *next;
 
-	if (!is_dealt(ctx) || !sk || sk->src_ip6[0] || sk->src_ip6[1] || sk->src_ip6[2] || sk->src_ip6[3])
+	if (!is_dealt(ctx) || !sk || sk->bound_dev_if ||
+	    sk->src_ip6[0] || sk->src_ip6[1] || sk->src_ip6[2] || sk->src_ip6[3])
 		return 1;
 	addr[0] = ctx->user_ip6[0];
 	addr[1] = ctx->user_ip6[1];

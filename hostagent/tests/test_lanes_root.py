@@ -44,21 +44,23 @@ def two_addresses(hosts, cleanup: ExitStack) -> tuple[NamespaceHost, NamespaceHo
     return sender, receiver
 
 
-def connected(sender, receiver, family, bind, count=1, to=None):
+def connected(sender, receiver, family, bind, count=1, interface=""):
     """Return from which addresses some connections are, one after the other."""
     version = socket.AF_INET if not family else socket.AF_INET6
-    listener = receiver.inside(lambda: socket.create_server((to or TO[family], 0), family=version, backlog=64))
+    listener = receiver.inside(lambda: socket.create_server((TO[family], 0), family=version, backlog=64))
     with listener:
         dest = TO[family], listener.getsockname()[1]
-        return [made.getsockname()[0] for made in connections(sender, version, dest, bind, count)]
+        return [made.getsockname()[0] for made in connections(sender, version, dest, bind, count, interface)]
 
 
-def connections(host, version, dest, bind, count):
-    """Yield connections that a host makes, one after the other; bound to an address if one is said."""
+def connections(host, version, dest, bind, count, interface=""):
+    """Yield connections that a host makes, one after the other; bound to an address or an interface if one is said."""
     for _ in range(count):
         with host.inside(lambda: socket.socket(version)) as connection:
             if bind:
                 connection.bind((bind, 0))
+            if interface:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
             connection.connect(dest)
             yield connection
 
@@ -79,6 +81,14 @@ def test_a_program_that_binds_an_address_has_chosen_its_lane(two_addresses, agen
     agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
     assert connected(sender, receiver, 0, SECOND[0], count=3) == [SECOND[0]] * 3
     assert connected(sender, receiver, 1, SECOND[1], count=3) == [SECOND[1]] * 3
+
+
+@pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
+def test_a_program_that_binds_an_interface_has_chosen_its_lane(two_addresses, agent, family):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    assert len(set(connected(sender, receiver, family, "", count=6, interface=sender.interface))) == 1
+    assert set(connected(sender, receiver, family, "", count=2)) == {FIRST[family], SECOND[family]}
 
 
 def test_when_lanes_are_over_or_are_for_another_port_nothing_is_dealt(two_addresses, agent):
