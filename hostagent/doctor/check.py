@@ -68,6 +68,7 @@ def _prerequisites(survey: Survey) -> Iterator[Row]:
         "capabilities": ("CAP_BPF CAP_NET_ADMIN CAP_PERFMON", "all three"),
         "libbpf": (LIBRARY, "found"),
         "cgroup2": ("a directory to attach to", "found"),
+        "clocks": ("the host's, in no time namespace with offsets", "the host's"),
     }
     for need, (wanted, now) in needed.items():
         lack = lacks.get(need)

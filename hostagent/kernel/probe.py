@@ -12,8 +12,9 @@ from hostagent.kernel.loader import LIBRARY
 LEAST_KERNEL = (6, 0)  # the first that lets a BPF congestion control set the pacing rate (commit 41c95dd6a604)
 BTF = Path("/sys/kernel/btf/vmlinux")
 STATUS = Path("/proc/self/status")
+CLOCKS = Path("/proc/self/timens_offsets")
 _CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h; contains the two newer ones
-NEEDS = ("kernel", "BTF", "capabilities", "libbpf", "cgroup2")
+NEEDS = ("kernel", "BTF", "capabilities", "libbpf", "cgroup2", "clocks")
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_NET_ADMIN": 12}
 
 
@@ -27,6 +28,7 @@ class Facts:
         btf: whether the kernel describes its types.
         libbpf: whether the library can be loaded.
         cgroup: whether there is a cgroup2 directory to attach to.
+        shifted_clocks: those that a time namespace shifts: BPF counts by the host's.
     """
 
     kernel: str
@@ -34,6 +36,7 @@ class Facts:
     btf: bool
     libbpf: bool
     cgroup: bool
+    shifted_clocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,11 @@ def lacking(facts: Facts) -> tuple[Lack, ...]:
     if not facts.cgroup:
         remedy = "mount -t cgroup2 none /sys/fs/cgroup, or name a cgroup2 directory as `cgroup:` in the configuration"
         lacks.append(Lack("cgroup2", "no cgroup2 directory", "/proc/mounts", remedy))
+    if facts.shifted_clocks:
+        names = " and ".join(facts.shifted_clocks)
+        lacks.append(
+            Lack("clocks", f"{names} not the host's", str(CLOCKS), "run the agent in the host's time namespace")
+        )
     return tuple(lacks)
 
 
@@ -85,6 +93,7 @@ def facts(cgroup_dir: Path | None) -> Facts:
         btf=BTF.exists(),
         libbpf=_loads(LIBRARY),
         cgroup=_opens_cgroup(cgroup_dir),
+        shifted_clocks=_shifted(CLOCKS.read_text()) if CLOCKS.exists() else (),
     )
 
 
@@ -94,6 +103,12 @@ def _opens_cgroup(configured: Path | None) -> bool:
     except OSError:
         return False
     return True
+
+
+def _shifted(offsets: str) -> tuple[str, ...]:
+    """Return the clocks that have an offset; a line has a name, seconds and nanoseconds: time_namespaces(7)."""
+    lines = (line.split() for line in offsets.splitlines())
+    return tuple(name for name, *offset in lines if any(int(part) for part in offset))
 
 
 def _effective(status: str) -> int:
