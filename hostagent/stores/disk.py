@@ -15,15 +15,15 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Disk:
     """The disk that a path is on, now and whenever something else has been mounted there.
 
-    The path itself is looked at once only: a server of NFS that hangs must not hold up who looks each second.
+    The path itself is not looked at: a server of NFS that hangs must not hold up who looks each second.
 
     Args:
-        path: a file or a folder on it.
+        path: a file or a folder on it, without symbolic links.
         proc: where /proc is.
     """
 
     def __init__(self, path: Path, proc: Path = PROC) -> None:
-        self._path = path.resolve()
+        self._path = path
         self._proc = proc
         self._mounts = ""
         self._device: str | None = None

@@ -180,7 +180,7 @@ def measured(path: Path, rate_bps: int, most_bytes: int, tell: Callable[[Written
 
 def _on_disk(path: Path) -> Callable[[], int | None]:
     """Return what returns how much the disk under a path has written since now; of one that is not counted, None."""
-    disk = Disk(path)
+    disk = Disk(path.resolve())
     before = disk.state()
 
     def since() -> int | None:

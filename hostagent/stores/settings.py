@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from hostagent.log import log
+from hostagent.stores.paths import looked_at
 from topology import units
 from topology.telemetry import LONGEST_NAME
 
@@ -85,10 +87,13 @@ class IntakeStore:
 def problems(stores: tuple[IntakeStore, ...]) -> tuple[str, ...]:
     """Return what is wrong with stores that are well-formed each."""
     found, names = [], list[str]()
+    unseen = looked_at((store.path for store in stores if store.path.is_absolute()), _unseen)
     for number, store in enumerate(stores):
         if not store.path.is_absolute():
             found.append(f'stores[{number}].path: "{store.path}" is not absolute, try "/{store.path}"')
-        elif why := _unseen(store.path):
+        elif store.path not in unseen:
+            log.warning("agent.store_hangs", path=str(store.path))
+        elif why := unseen[store.path]:
             found.append(f"stores[{number}].path: {why}")
         if len(store.called) > LONGEST_NAME:
             found.append(

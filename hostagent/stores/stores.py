@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from hostagent.doctor.connections import ReceivingConnection, receiving
 from hostagent.log import log
 from hostagent.stores.disk import Disk, pressure
 from hostagent.stores.estimate import SocketIntake, StoreIntake, StoreLook, intake
+from hostagent.stores.paths import looked_at
 from hostagent.stores.settings import IntakeStore
 from topology.telemetry import StoreTelemetry
 
@@ -30,7 +32,8 @@ class Stores:
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._stores = tuple(settings)
-        self._disks = {store.called: Disk(store.path) for store in self._stores}
+        resolved = looked_at((store.path for store in self._stores), Path.resolve)
+        self._disks = {store.called: Disk(resolved[store.path]) for store in self._stores if store.path in resolved}
         self._connections = connections
         self._now_ns = now_ns
         self._before: dict[str, StoreLook] = {}
@@ -83,8 +86,9 @@ class Stores:
             if store is not None:
                 seen = SocketIntake(one.received_bytes, one.unread_bytes, one.room_bytes)
                 found.setdefault(store.called, {})[one.cookie] = seen
+        disks = {name: disk.state() for name, disk in self._disks.items()}
         return {
-            store.called: StoreLook(now_ns, found.get(store.called, {}), self._disks[store.called].state(), stalled)
+            store.called: StoreLook(now_ns, found.get(store.called, {}), disks.get(store.called), stalled)
             for store in self._stores
         }
 

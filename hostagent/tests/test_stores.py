@@ -1,6 +1,8 @@
 """Stores: what of them is in the configuration, and what is learnt of one between two looks."""
 
 import os
+import threading
+import time
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from hostagent.doctor.connections import ReceivingConnection
 from hostagent.errors import AgentConfigError
 from hostagent.settings import parsed_settings
-from hostagent.stores import disk, estimate
+from hostagent.stores import disk, estimate, paths
 from hostagent.stores.disk import Disk
 from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, PressureState, SocketIntake, StoreLook, intake
 from hostagent.stores.settings import IntakeStore, PortRange
@@ -53,6 +55,29 @@ def test_all_that_is_wrong_with_stores_is_told_at_once():
         'stores[2].path: "data" is not absolute, try "/data"',
         "stores[3].path: there is no /no/such/place: make it, or mount what is to be there",
     }
+
+
+def test_a_store_whose_file_system_hangs_is_named_and_the_agent_goes_on(tmp_path, monkeypatch, capsys):
+    """As a hard mount of NFS does whose server is away. Its disk is not known."""
+    hanging, release = tmp_path / "nfs", threading.Event()
+    stat, resolve = Path.stat, Path.resolve
+    monkeypatch.setattr(Path, "stat", lambda path, **how: stat(path, **how) if path != hanging else release.wait())
+    monkeypatch.setattr(Path, "resolve", lambda path: resolve(path) if path != hanging else release.wait())
+    monkeypatch.setattr(paths, "WITHIN_S", 0.2)
+    began_s = time.monotonic()
+    try:
+        settings = parsed_settings(f"{GOOD}stores: [{{path: {hanging}}}, {{path: {tmp_path}, name: data}}]\n")
+        stores = Stores(settings.stores, lambda: ())
+        stores.told()
+        assert [one.name for one in stores.told()] == ["nfs", "data"]
+        assert time.monotonic() - began_s < 5
+        logged = capsys.readouterr().err
+        assert "agent.store_hangs" in logged
+        assert f"path={hanging}" in logged
+        with pytest.raises(AgentConfigError, match="there is no /no/such/place"):
+            parsed_settings(f"{GOOD}stores: [{{path: {hanging}}}, {{path: /no/such/place}}]\n")
+    finally:
+        release.set()
 
 
 @pytest.mark.parametrize("name", ["x" * 41, "two words", "a/b"])
