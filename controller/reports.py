@@ -301,14 +301,14 @@ class Reports:
         earlier = {} if before.telemetry is None else {seen.name: seen for seen in before.telemetry.entries}
         is_done = False
         for seen in told.ended:
-            ended.counted(host, seen, now_us, is_last=True)
+            ended.counted(host, seen, now_us, host_us=told.at_us, is_last=True)
         for seen in told.entries:
             flows = together.get(FlowId(seen.name), ())
             if flows:
                 grown_bytes = moved_bytes(earlier.get(seen.name), seen) if before.telemetry is not None else None
                 is_done |= ended.counted_together(flows, seen, grown_bytes, now_us)
             else:
-                is_done |= ended.counted(host, seen, now_us, is_last=False)
+                is_done |= ended.counted(host, seen, now_us, host_us=told.at_us, is_last=False)
         if is_done:
             self._state.demand_changed()
 

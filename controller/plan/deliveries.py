@@ -44,9 +44,10 @@ class Delivered:
         """All that was delivered."""
         return self.before_bytes + self.counter_bytes - self.start_bytes
 
-    def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool = False) -> "Delivered":
-        """Return it after its host has told where its count stands."""
-        if seen.counted_since_ns < self.counted_since_ns and seen.counted_since_ns:
+    def counted(self, seen: EntryTelemetry, now_us: int, *, host_us: int = 0, is_last: bool = False) -> "Delivered":
+        """Return it after its host has told where its count stands, at ``host_us`` by its own clock, 0 if not known."""
+        was_booted = 0 < host_us * 1000 < self.counted_since_ns  # for that clock begins at 0
+        if 0 < seen.counted_since_ns < self.counted_since_ns and not was_booted:
             return self  # said late, of a count that is over
         goes_on = seen.counted_since_ns == self.counted_since_ns and seen.delivered_bytes >= self.counter_bytes
         before, start = self.before_bytes, self.start_bytes
@@ -112,10 +113,12 @@ def total_bytes(delivered: Iterable[Delivered]) -> int:
 
 
 def with_count(
-    delivered: tuple[Delivered, ...], flow: FlowId, seen: EntryTelemetry, now_us: int, *, is_last: bool
+    delivered: tuple[Delivered, ...], flow: FlowId, seen: EntryTelemetry, now_us: int, *, host_us: int, is_last: bool
 ) -> tuple[Delivered, ...]:
     """Return what all senders have delivered after one of their hosts has told where its count stands."""
-    return tuple(one.counted(seen, now_us, is_last=is_last) if one.flow == flow else one for one in delivered)
+    return tuple(
+        one.counted(seen, now_us, host_us=host_us, is_last=is_last) if one.flow == flow else one for one in delivered
+    )
 
 
 def first_counts(flows: Iterable[FlowId], before: Mapping[FlowId, Delivered]) -> tuple[Delivered, ...]:

@@ -106,18 +106,19 @@ class Ended:
         self._uses(ended)
         return ended
 
-    def counted(self, host: str, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
-        """Take in a host's count of an entry; it is the last one if the entry has ended.
+    def counted(self, host: str, seen: EntryTelemetry, now_us: int, *, host_us: int = 0, is_last: bool) -> bool:
+        """Take in a host's count of an entry, told at ``host_us`` by its clock; the last one if the entry has ended.
 
         Return whether a flow has now delivered all that was announced of it. What is said of another host's is nothing.
         """
         flow = FlowId(seen.name)
         known = self._announcements.get(self._owners.get(flow, ""))
-        if (known is None or is_last) and self._was_lately(host, seen, now_us, is_last=is_last):
+        if (known is None or is_last) and self._was_lately(host, seen, now_us, host_us, is_last=is_last):
             return False
         if known is None or not _is_of(known, flow, host):
             return False
-        return self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
+        delivered = with_count(known.delivered, flow, seen, now_us, host_us=host_us, is_last=is_last)
+        return self._goes_on(known, delivered)
 
     def counted_together(
         self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int | None, now_us: int
@@ -172,15 +173,16 @@ class Ended:
             self._unsaved_counts.put(known.announcement_id, known, now)
         return now.left_bytes().keys() != known.left_bytes().keys()
 
-    def _was_lately(self, host: str, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
+    def _was_lately(self, host: str, seen: EntryTelemetry, now_us: int, host_us: int, *, is_last: bool) -> bool:
         """Take in a host's count of a flow whose announcement has ended; return whether it was of one."""
         flow = FlowId(seen.name)
         for ended in reversed(self.lately.values()):
             for one in ended.announcement.delivered:
                 goes_on = one.flow == flow and not one.is_last and one.counted_since_ns in {0, seen.counted_since_ns}
                 if goes_on and _is_of(ended.announcement, flow, host):
-                    delivered = with_count(ended.announcement.delivered, flow, seen, now_us, is_last=is_last)
-                    self._put(replace(ended, announcement=ended.announcement.with_delivered(delivered)))
+                    before = ended.announcement
+                    now = with_count(before.delivered, flow, seen, now_us, host_us=host_us, is_last=is_last)
+                    self._put(replace(ended, announcement=before.with_delivered(now)))
                     return True
         return False
 

@@ -31,10 +31,10 @@ def entry(flow, delivered, **more):
     return EntryTelemetry(flow, 1, 1, delivered, delivered // 1448, 0, 180_000, **{"counted_since_ns": 1, **more})
 
 
-def tell(site, host, *entries, ended=(), lease_left_ms=1000):
+def tell(site, host, *entries, ended=(), lease_left_ms=1000, at_us=0):
     """Let a host tell what it has counted."""
     epoch = site.value.reported.hosts[host].sent_epoch
-    site.reports.host_telemetry(host, Telemetry(epoch, lease_left_ms, entries, ended))
+    site.reports.host_telemetry(host, Telemetry(epoch, lease_left_ms, entries, ended, at_us=at_us))
 
 
 def passed(site, time_us):
