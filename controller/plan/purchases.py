@@ -6,7 +6,7 @@ what is bought already. All times are integer Unix microseconds, UTC; every inte
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from controller.plan.steps import Steps
@@ -320,7 +320,11 @@ def _target(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> 
     """Return what the purchase for ``want`` must become, as far as that can still be had."""
     start_us = _start_us(want, match, terms, now_us)
     kept_bps = match.period.rate_bps if match is not None and terms.fixed_rate else 0
-    return Period(start_us, _end_us(want, match, start_us, terms, now_us), max(want.rate_bps, kept_bps))
+    target = Period(start_us, _end_us(want, match, start_us, terms, now_us), max(want.rate_bps, kept_bps))
+    if match is None or not want.end_us <= match.period.end_us < target.end_us:
+        return target
+    # Moved by its provider, it is long enough for who sold it: to ask for its end would move its begin again.
+    return match.period if target == replace(match.period, end_us=target.end_us) else target
 
 
 def _start_us(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> int:

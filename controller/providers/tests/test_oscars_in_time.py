@@ -82,9 +82,10 @@ def test_what_is_known_in_time_is_up_in_time_and_nothing_is_asked_twice(buyer, u
     assert all(isinstance(step, Buy) for step in first)
 
 
+@pytest.mark.parametrize("lasts_s", [300, 3_600])
 @pytest.mark.parametrize("ahead_of_us_s", [0, 1, 10, 29])
-def test_a_use_that_begins_at_once_is_asked_for_once_although_oscars_clock_is_ahead(buyer, ahead_of_us_s):
-    uses = [after(0, 3_600)]
+def test_a_use_that_begins_at_once_is_asked_for_once_although_oscars_clock_is_ahead(buyer, ahead_of_us_s, lasts_s):
+    uses = [after(0, lasts_s)]
     ours = buyer.fake.oscars._now_s
     buyer.fake.oscars._now_s = lambda: ours() + ahead_of_us_s
     for ahead_s in range(100):
