@@ -35,12 +35,13 @@ def of_circuit(hop: Hop, rate_bps: int, policy: Policy) -> dict[Resource, int]:
 def circuit_rate_bps(booked_bps: int, flow_class: FlowClass, policy: Policy) -> int:
     """Return the least rate of a circuit that has ``booked_bps`` for sale to a class, bit/s on the wire.
 
-    What :func:`of_circuit` rounds in its favour, a guarantee at a time, is at most one bit/s a class.
+    What :func:`of_circuit` rounds in its favour, a guarantee at a time, is at most one bit/s a class. Where the policy
+    has changed and sells none of the class any more, what was promised of it is bought as it is.
     """
     for_all_ppm = PPM - sum(p.guarantee_ppm for p in policy.classes.values())
     own = policy.classes[flow_class]
-    for_class_ppm = own.cap_ppm - own.guarantee_ppm
-    return -(-(booked_bps + 1) * PPM // min(for_all_ppm, for_class_ppm))
+    for_sale_ppm = min(for_all_ppm, own.cap_ppm - own.guarantee_ppm)
+    return -(-(booked_bps + 1) * PPM // for_sale_ppm) if for_sale_ppm else booked_bps
 
 
 @lru_cache(maxsize=10_000)  # as for controller.plan.paths.candidates

@@ -1,8 +1,11 @@
 """What is asked of a provider is on disk before it is asked: over real HTTP, a database that refuses, and deaths."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.plan.lifecycle import ReservationState
+from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.purchases import PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import settings
@@ -10,6 +13,7 @@ from controller.providers.tests.fake_oscars import Faults
 from controller.tests.fakes import START_US
 from controller.work.purchasing import Purchasing
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from topology.protocol import FlowClass
 
 START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
@@ -114,6 +118,16 @@ def test_a_controller_that_starts_amid_a_change_counts_on_no_more_than_both_rate
     site.pass_to(site.clock.now_us + 400 * S)
     assert site.bought()[0].period.rate_bps == narrow_bps
     assert [mbps * 10**6 for mbps in reserved(oscars)] == [narrow_bps]
+
+
+def test_what_was_promised_is_bought_although_the_policy_sells_none_of_its_class_any_more(site, oscars):
+    name = site.promised(GIGABIT, START, END)
+    urgent = replace(DEFAULT_POLICY.classes[FlowClass.URGENT], cap_ppm=200)
+    policy = replace(DEFAULT_POLICY, classes={**DEFAULT_POLICY.classes, FlowClass.URGENT: urgent})
+    site.state.site = replace(site.state.site, policy=policy)
+    site.purchasing.step()
+    assert site.reservation(name).state is ReservationState.COMMITTED
+    assert reserved(oscars) == [1_000]
 
 
 def test_a_change_that_is_refused_leaves_what_was(site, oscars):
