@@ -6,16 +6,12 @@ Hosts may use a circuit only while its provider says that it is up.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 
 from controller.database import DatabaseError
-from controller.plan.admission import Refused, Request
 from controller.plan.booking_lead import OTHERS_FIRST_US, POLL_US, seen_in_time
-from controller.plan.giving_way import kept
-from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
 from controller.plan.purchases import (
     Action,
@@ -28,13 +24,12 @@ from controller.plan.purchases import (
     actions,
     periods,
 )
-from controller.plan.reservations import Reservation
-from controller.plan.resources import circuit_rate_bps
 from controller.providers.errors import NameTaken, NotInForce, ProviderError, ProviderRefused
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.use_cases import UseCases
 from controller.work.buying import CircuitBuyer
+from controller.work.carried import CarriedReservations
 from controller.work.provider_trouble import ProviderTroubles
 from controller.work.standing_in import backup_circuits, sold_routes, undecided
 from topology.units import shown_rate
@@ -62,9 +57,9 @@ class Purchasing:
         self._circuit = circuit
         self._provider = provider
         self._random = random.SystemRandom()
-        self._troubles = ProviderTroubles(state, circuit, self._on)
+        self._carried = CarriedReservations(state, use_cases, circuit)
+        self._troubles = ProviderTroubles(state, circuit, self._carried.needing)
         self._buyer = CircuitBuyer(state, use_cases.saves, circuit, provider, may_decide)
-        self._carried: dict[str, Reservation] = {}  # as each was when what is bought was last as it needs it
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
@@ -116,32 +111,6 @@ class Purchasing:
     def _waits(self, name: str) -> bool:
         return not self._may_decide() or self._state.now_us() < self._again_us.get(name, (0, 0))[0]
 
-    def _on(self) -> tuple[Reservation, ...]:
-        """Return the reservations that need a circuit, oldest first; under the lock."""
-        network = self._state.site.network
-        return tuple(
-            r
-            for r in self._state.wished.ledger.reservations.values()
-            if r.state not in ENDED
-            and r.state is not ReservationState.HELD
-            and any(self._circuit in network.circuits_along(path) for path in r.paths)
-        )
-
-    def _use(self, known: Reservation) -> Period:
-        rate_bps = circuit_rate_bps(known.rate_bps, known.flow_class, self._state.site.policy)
-        return Period(known.start_us, known.end_us, rate_bps)
-
-    def _note_carried(self, bought: Iterable[Purchase], steps: Iterable[Action]) -> None:
-        """Note what each reservation is carried with, where what is bought is as it should be; under the lock."""
-        unsettled = [p.period for p in bought if p.state is PurchaseState.ASKED]
-        unsettled += [step.period for step in steps if not isinstance(step, Release)]
-        self._carried = {
-            r.reservation_id: noted
-            for r in self._on()
-            for is_settled in (all(self._use(r).overlap_us(period) <= 0 for period in unsettled),)
-            if (noted := r if is_settled else self._carried.get(r.reservation_id)) is not None
-        }
-
     def _bring_to_plan(self) -> list[ProviderError]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
 
@@ -151,10 +120,10 @@ class Purchasing:
         if terms is None:
             return troubles
         with self._state.changed:
-            wanted = periods(map(self._use, self._on()), seen_in_time(terms))
+            wanted = periods(map(self._carried.use, self._carried.needing()), seen_in_time(terms))
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
-            self._note_carried(bought, steps)
+            self._carried.note(bought, steps)
         left = {p.name: p.period for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
         stuck = [p.period for p in bought if p.state is PurchaseState.DROPPED and p.name not in self._buyer.gone]
@@ -214,7 +183,7 @@ class Purchasing:
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
         if isinstance(step, Buy):
             self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=reason)
-        self._fail_uncovered(step.period, f"{reason}{self._advice(step.period)}")
+        self._carried.give_way(step.period, f"{reason}{self._advice(step.period)}")
 
     def _advice(self, period: Period) -> str:
         """Return what the provider believes that it has free in a period, in words; empty if it does not say."""
@@ -229,13 +198,13 @@ class Purchasing:
     def _apart(self, period: Period) -> frozenset[str]:
         """Return what a purchase should not cross: it stands in for what does."""
         with self._state.changed:
-            others = backup_circuits(self._state.site.network, self._on(), self._circuit, period)
+            others = backup_circuits(self._state.site.network, self._carried.needing(), self._circuit, period)
             return sold_routes(self._state.wished.purchases, others, period)
 
     def _waits_for_others(self, period: Period) -> bool:
         """Return whether another circuit is to choose its way first: of two that stand in for each other one has to."""
         with self._state.changed:
-            backed = [r for r in self._on() if r.backup and self._use(r).overlap_us(period) > 0]
+            backed = [r for r in self._carried.needing() if r.backup and self._carried.use(r).overlap_us(period) > 0]
             others = backup_circuits(self._state.site.network, backed, self._circuit, period)
             first = [name for name in others if name < self._circuit]
             if not undecided(self._state.wished.purchases, first, period):
@@ -327,63 +296,7 @@ class Purchasing:
                     self._state.changed.notify_all()
         # One that is gone before its begin is bought again at the next step; what could not be built is not.
         if status.state is PurchaseState.FAILED and period.start_us <= self._state.now_us():
-            self._fail_uncovered(period, status.reason)
-
-    def _fail_uncovered(self, period: Period, reason: str) -> None:
-        """Have those give way in a period that what is bought does not carry: changes are put back, newcomers fail."""
-        why = f"{self._circuit}: {reason}"
-        self._find_out_carried(period)
-        with self._state.changed:
-            there, found = self._kept(period)
-            for name, known in there.items():
-                if found.get(name) == self._use(known):
-                    continue
-                if name not in found or not self._is_put_back(known, self._carried[name], why):
-                    self._state.wished.ledger.happened(name, LifecycleEvent.FAIL, self._state.now_us(), why)
-                    self._state.events.publish("reservation.failed", level="error", reservation=name, why=why)
-        self._use_cases.tick()
-
-    def _kept(self, period: Period) -> tuple[dict[str, Reservation], dict[str, Period]]:
-        """Return the reservations in a period, in the order in which they have changed, and what is kept of each.
-
-        Under the lock. The last to change is the last that came to need what it needs; the clock's steps count too.
-        """
-        bought = [p.period for p in self._state.wished.purchases[self._circuit].values() if p.state not in _NO_USE]
-        in_order = sorted(self._on(), key=lambda r: (r.changed_us, r.sequence))
-        there = {r.reservation_id: r for r in in_order if self._use(r).overlap_us(period) > 0}
-        wanted = {name: self._use(r) for name, r in there.items()}
-        carried = {name: self._use(before) for name, before in self._carried.items() if name in wanted}
-        return there, kept(wanted, carried, bought)
-
-    def _find_out_carried(self, period: Period) -> None:
-        """Note how each in a period was carried of which this process does not know it, as after a start.
-
-        Up to the first that has no room all were carried as they are; those that follow, as they were before a change.
-        """
-        with self._state.changed:
-            there, found = self._kept(period)
-        unknown = [known for name, known in there.items() if name not in self._carried]
-        sure = [*takewhile(lambda known: known.reservation_id in found, unknown)]
-        self._carried |= {known.reservation_id: known for known in sure}
-        for known in unknown[len(sure) :]:
-            if before := self._use_cases.before_change(known):
-                self._carried[known.reservation_id] = before
-
-    def _is_put_back(self, known: Reservation, before: Reservation, why: str) -> bool:
-        """Return whether a reservation has again what it had before it was changed; under the lock."""
-        ledger, now_us = self._state.wished.ledger, self._state.now_us()
-        # Its old start may be too near to be asked for again; what is bought carries it from the present one on, too.
-        starts_us = (known.start_us,) if known.state in IN_PLAN else (before.start_us, known.start_us)
-        for start_us in (one for one in starts_us if max(one, now_us) < before.end_us):
-            what = (before.flow_class, before.rate_bps, start_us, before.end_us, before.constraints)
-            request = Request(known.a_end, known.z_end, *what, known.description, known.selector, known.owner)
-            if not isinstance(ledger.change(known.reservation_id, request, now_us), Refused):
-                break
-        else:
-            return False
-        ledger.note(known.reservation_id, f"its change was put back: {why}", now_us)
-        self._state.events.publish("reservation.put_back", level="warning", reservation=known.reservation_id, why=why)
-        return True
+            self._carried.give_way(period, status.reason)
 
     @property
     def _ends_itself(self) -> bool:
@@ -393,6 +306,3 @@ class Purchasing:
         self._buyer.forget(name)
         self._again_us.pop(name, None)
         self._since_us.pop(name, None)
-
-
-_NO_USE = frozenset({PurchaseState.FAILED, PurchaseState.DROPPED, PurchaseState.ENDED, PurchaseState.ASKED})
