@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from controller.database import DatabaseError
 from controller.plan.booking_lead import OTHERS_FIRST_US, POLL_US, seen_in_time
@@ -39,6 +40,14 @@ _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given b
 _DROPPED_FOR = 4  # times the provider's longest delay
 
 
+class _Refusal(NamedTuple):
+    """What a provider would not have, who needed the circuit after that, and until when the same is not asked again."""
+
+    period: Period
+    uses: tuple[Period, ...]
+    until_us: int
+
+
 class Purchasing:
     """Keeps what is bought for one circuit at what the ledger needs; a leased line needs nothing."""
 
@@ -63,6 +72,7 @@ class Purchasing:
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
+        self._refusals: dict[str, _Refusal] = {}  # what was refused last
 
     def run(self) -> None:
         """Work until the state says stop."""
@@ -132,12 +142,23 @@ class Purchasing:
             near = isinstance(step, PurchaseChange) and step.name in asked
             near |= isinstance(step, Buy) and self._waits_for_others(step.period)
             near |= not isinstance(step, Release) and any(step.period.overlap_us(p) > -terms.gap_us for p in stuck)
-            if not near and not self._waits(step.name):
+            if not near and not self._waits(step.name) and not self._was_refused(step):
                 trouble = self._attempted(step.name, partial(self._tried, step))
                 troubles += [trouble] if trouble is not None else []
             if step.name in left and (near or not self._is_made(step)):
                 stuck.append(left[step.name])
         return troubles
+
+    def _was_refused(self, step: Action) -> bool:
+        """Return whether the same has just been refused, and those who need the circuit are who they were then."""
+        known = self._refusals.get(step.name)
+        if known is None or isinstance(step, Release) or known.period != step.period:
+            return False
+        return self._state.now_us() < known.until_us and known.uses == self._uses()
+
+    def _uses(self) -> tuple[Period, ...]:
+        with self._state.changed:
+            return tuple(map(self._carried.use, self._carried.needing()))
 
     def _new_name(self) -> str:
         """Return a name that no purchase of any circuit has; under the lock."""
@@ -184,6 +205,8 @@ class Purchasing:
         if isinstance(step, Buy):
             self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=reason)
         self._carried.give_way(step.period, f"{reason}{self._advice(step.period)}")
+        until_us = self._state.now_us() + _LONGEST_WAIT_US
+        self._refusals[step.name] = _Refusal(step.period, self._uses(), until_us)
 
     def _advice(self, period: Period) -> str:
         """Return what the provider believes that it has free in a period, in words; empty if it does not say."""
@@ -306,3 +329,4 @@ class Purchasing:
         self._buyer.forget(name)
         self._again_us.pop(name, None)
         self._since_us.pop(name, None)
+        self._refusals.pop(name, None)

@@ -167,3 +167,26 @@ def test_a_raise_with_a_later_start_is_put_back_also_when_the_old_start_is_near(
     nsi_site.pass_to(START + 180 * S)
     assert rates(nsi_site, name) == [(ACTIVE, GIGABIT)], nsi_site.reservation(name).reason
     assert nsi_site.told("reservation.failed") == []
+
+
+def test_what_is_refused_and_nobody_gives_way_for_is_asked_again_after_a_minute(nsi, nsi_url):
+    steps = iter([10**6, 10**6, GIGABIT])  # made twice until it runs, and once more for the restart
+    site = BuyingSite(
+        lambda now_us: {
+            CIRCUIT: NsiProvider(nsi_settings(nsi_url, timeout_s=5.0, rate_step_bps=next(steps)), now_us),
+        }
+    )
+    nsi.clock = lambda: site.clock.now_us / S
+    try:
+        older, newer = two_of_a_gigabit(site)
+        site.restart()
+        site.pass_to(START_US + 90 * S)
+        assert rates(site, older, newer) == [(COMMITTED, GIGABIT)] * 2
+        assert len(site.told("provider.refused")) == 1
+        site.pass_to(START_US + 100 * S)
+        assert len(site.told("provider.refused")) == 2
+        late = site.promised(9 * GIGABIT // 10, START, END)
+        site.pass_to(site.clock.now_us + 4 * S)
+        assert rates(site, older, newer, late) == [*[(COMMITTED, GIGABIT)] * 2, (FAILED, 9 * GIGABIT // 10)]
+    finally:
+        site.close()
