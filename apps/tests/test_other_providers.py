@@ -136,6 +136,14 @@ def test_a_circuit_of_nsi_has_its_lead_time_and_its_vlan():
     assert configured(nsi=NSI, vlan_vid=2000).site.lead_us == {"chile-illinois": 304_000_000}
 
 
+@pytest.mark.parametrize("url", ["https://login.example:8201x/token", "https://login.example:82011/token"])
+def test_a_login_at_a_port_that_there_is_not_is_told_with_its_place(url, monkeypatch):
+    monkeypatch.setenv("LOGIN_SECRET", "of-the-test")
+    with pytest.raises(ConfigError) as error:
+        configured(nsi=NSI | {"login": {"url": url, "client": "c", "secret_env": "LOGIN_SECRET"}})
+    assert error.value.problems[0].startswith("circuits.chile-illinois.nsi.login: need the URL of a token endpoint")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -143,6 +151,8 @@ def test_a_circuit_of_nsi_has_its_lead_time_and_its_vlan():
         ({"provider_nsa": "safnari"}, 'nsi: "safnari" is no NSA'),
         ({"dest": NSI["source"]}, "nsi: both ends of the circuit are"),
         ({"url": "proxy"}, 'nsi: "proxy" is no URL'),
+        ({"url": "https://proxy:8201x"}, 'nsi: "https://proxy:8201x" is no URL'),
+        ({"callback": "https://us:82011"}, 'nsi: "https://us:82011" is no URL'),
         ({"rate_step": "1 kbit/s"}, "nsi: NSI sells whole Mbit/s"),
         ({"tls": {"ca": "/no/such/file"}}, "nsi.tls: cannot be used"),
         ({"token_env": "NO_SUCH_TOKEN"}, "nsi: token_env or token_file: environment variable NO_SUCH_TOKEN"),

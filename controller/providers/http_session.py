@@ -94,7 +94,7 @@ class HttpSession:
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._client.request(method, path, content=content, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL) as error:
             raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
         except httpx.HTTPError as error:
             # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.

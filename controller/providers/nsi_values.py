@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from controller.plan.purchases import Terms
+from controller.providers.addresses import is_server
 from controller.providers.secrets import Secret
 
 MBPS = 10**6
@@ -66,8 +66,7 @@ class NsiSettings:
     def __post_init__(self) -> None:
         """Refuse what could not work."""
         for url in (self.url, self.callback or self.url):
-            parts = urlsplit(url)
-            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+            if not is_server(url):
                 raise ValueError(f'"{url}" is no URL, try "https://proxy.example/aggregator-proxy"')
         for stp in (self.source_stp, self.dest_stp, *self.ero):
             if not _STP.fullmatch(stp):

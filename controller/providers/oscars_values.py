@@ -1,9 +1,9 @@
 """One circuit at one OSCARS 1.2, and a period in its units: Mbit/s and seconds of Unix time. Pure."""
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from controller.plan.purchases import Period
+from controller.providers.addresses import is_server
 from controller.providers.secrets import Secret
 
 MBPS = 10**6
@@ -71,8 +71,7 @@ class OscarsSettings:
 
     def __post_init__(self) -> None:
         """Refuse what could not work."""
-        url = urlsplit(self.url)
-        if url.scheme not in {"http", "https"} or not url.hostname or url.username is not None:
+        if not is_server(self.url):
             raise ValueError('need the URL of an OSCARS server without user and password, try "https://oscars:8201"')
         if both := set(self.include) & set(self.exclude):
             raise ValueError(f"the path has to cross {', '.join(sorted(both))}, and must not")

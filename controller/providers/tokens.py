@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import httpx
 
+from controller.providers.addresses import is_server
 from controller.providers.errors import SecretUnusable
 from controller.providers.secrets import Secret
 from topology.printable import without_halves
@@ -74,8 +74,7 @@ class LoginSettings:
 
     def __post_init__(self) -> None:
         """Refuse what could not work."""
-        url = urlsplit(self.url)
-        if url.scheme not in {"http", "https"} or not url.hostname or url.username is not None:
+        if not is_server(self.url):
             raise ValueError('need the URL of a token endpoint, try "https://login.example/realms/x/protocol/token"')
 
     def form(self) -> dict[str, str]:
@@ -137,7 +136,7 @@ class Login:
         asked_s = self._now_s()
         try:
             answer = httpx.post(self._settings.url, data=self._settings.form(), timeout=_TIMEOUT_S)
-        except httpx.HTTPError as error:  # not "from error": its request has the secret
+        except (httpx.HTTPError, httpx.InvalidURL) as error:  # not "from error": its request has the secret
             raise SecretUnusable(source, f"does not answer ({type(error).__name__})") from None
         found = _object(answer.text)
         token, lasts_s = found.get("access_token"), found.get("expires_in")

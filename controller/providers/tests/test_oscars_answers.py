@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.answers import decoded
 from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
+from controller.providers.http_session import HttpSession
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_compare import BEGIN_NOTICE_US
 from controller.providers.oscars_values import OscarsPort
@@ -203,6 +204,8 @@ def test_the_lead_is_the_notice_and_the_time_of_deploying(fake, url):
     [
         ({"url": "oscars:8201"}, "need the URL"),
         ({"url": "https://user:word@oscars"}, "without user and password"),
+        ({"url": "https://oscars:8201x"}, "need the URL"),
+        ({"url": "https://oscars:82011"}, "need the URL"),
         ({"mtu_bytes": 9216}, "1500 to 9000"),
         ({"z_end": A_END}, "both ends"),
         ({"timeout_s": 0.0}, "a time to wait"),
@@ -212,6 +215,13 @@ def test_settings_that_could_not_work_are_refused(wrong, why):
     with pytest.raises(ValueError, match=why) as refused:
         settings(**{"url": "http://oscars:8201", **wrong})
     assert "word" not in str(refused.value).replace("password", "")
+
+
+def test_a_path_that_no_url_can_have_is_asked_for_by_nobody_and_ends_no_thread(url):
+    session = HttpSession(url, None, 1.0)
+    with pytest.raises(ProviderUnavailable, match="InvalidURL"):
+        session.sent("GET", "/api/\x7f")
+    session.close()
 
 
 @pytest.mark.parametrize(("port", "vlan"), [("1/1/c9/1", 2), ("chic-cr6:1/1/c9/1", 4095), ("chic-cr6:1", -1)])
