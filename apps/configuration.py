@@ -247,6 +247,7 @@ def _circuits(
     """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
     sold = providers.sellers(file.circuits, network.framing.mtu_bytes, problems)
     vids = providers.vlan_vids(file.circuits, sold, problems)
+    providers.check_handed_over(network, sold, problems)
     for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():
         problems.at(str(name), "vlan_vid").add("the network says its VLAN already, at each end: take it out here")
     network = tagged(network, vids)

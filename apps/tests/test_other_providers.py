@@ -77,9 +77,11 @@ def beside(installed, monkeypatch):
     monkeypatch.syspath_prepend(installed)
 
 
-def configured(**circuit):
-    """The settings of a site whose circuit is sold by somebody."""
+def configured(vlans=None, **circuit):
+    """The settings of a site whose circuit is sold by somebody; the network's file says the VLANs at its ends."""
     network = section_of(chile_illinois(10**10))
+    for end, vlan in (vlans or {}).items():
+        network["circuits"]["chile-illinois"][end]["vlan"] = vlan
     listen = {"rest": "127.0.0.1:8080", "openflow": "127.0.0.1:6653", "agents": "127.0.0.1:50051"}
     data = {"network": network, "listen": listen, "circuits": {"chile-illinois": circuit}}
     return parsed(data, "test.yaml")
@@ -134,6 +136,34 @@ NSI = {
 
 def test_a_circuit_of_nsi_has_its_lead_time_and_its_vlan():
     assert configured(nsi=NSI, vlan_vid=2000).site.lead_us == {"chile-illinois": 304_000_000}
+
+
+OPEN = NSI | {"dest": NSI["dest"].partition("?")[0]}
+
+
+@pytest.mark.parametrize(
+    ("vlans", "nsi"), [({"a": 100, "z": 200}, NSI), ({"a": 2000, "z": 200}, NSI), ({"a": 100, "z": 200}, OPEN)]
+)
+def test_a_circuit_that_is_bought_in_another_vlan_than_the_networks_file_says_is_told(vlans, nsi):
+    with pytest.raises(ConfigError) as error:
+        configured(vlans=vlans, nsi=nsi)
+    (problem,) = error.value.problems
+    assert problem.startswith("circuits.chile-illinois: the network's file hands it over in VLAN ")
+    assert "nsi.source is 2000" in problem
+
+
+@pytest.mark.parametrize(
+    ("vlans", "nsi"),
+    [
+        ({}, NSI),
+        ({"a": 2000}, NSI),
+        ({"a": 2000, "z": 2000}, NSI),
+        ({"a": 200, "z": 2000}, OPEN),
+        ({"a": 200, "z": 300}, OPEN | {"source": NSI["source"].partition("?")[0]}),
+    ],
+)
+def test_a_circuit_whose_vlans_are_not_said_otherwise_is_right(vlans, nsi):
+    assert "chile-illinois" in configured(vlans=vlans, nsi=nsi).sellers
 
 
 @pytest.mark.parametrize("url", ["https://login.example:8201x/token", "https://login.example:82011/token"])

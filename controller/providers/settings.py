@@ -71,6 +71,22 @@ def vlan_vids(sections: dict[str, CircuitSection], sold: Mapping[str, Seller], p
     return found
 
 
+def check_handed_over(network: Network, sold: Mapping[str, Seller], problems: Problems) -> None:
+    """Find circuits that are bought in other VLANs than those in which the network's file has them handed over.
+
+    A seller's end without a VLAN may be of any; which of them is which of the network's ends is not known.
+    """
+    for name, seller in sold.items():
+        links = (link for _, _, link in network.circuit_links if link.circuit == name)
+        others = {link.vlan_vid for link in links if link.vlan_vid is not None} - {*seller.vlan_vids.values()}
+        if len(others) > 2 - len(seller.vlan_vids):
+            sold_in = " and ".join(f"{seller.kind}.{place} is {vlan}" for place, vlan in seller.vlan_vids.items())
+            said = " and ".join(map(str, sorted(others)))
+            problems.at(name).add(
+                f"the network's file hands it over in VLAN {said}, and {sold_in}; they must be the same"
+            )
+
+
 def sellers(sections: dict[str, CircuitSection], mtu_bytes: int, problems: Problems) -> dict[str, Seller]:
     """Return, by circuit that is bought at need, who sells it; what is wrong goes to ``problems``.
 
