@@ -100,6 +100,8 @@ class CircuitBuyer:
                     self._state.put(wished=back if before is None else wished.with_purchase(self._circuit, before))
                     self._state.changed.notify_all()
             raise
+        if purchase.state is not PurchaseState.ASKED:
+            self.since_us.pop(purchase.name, None)
 
     def forget(self, name: str) -> None:
         """Forget a purchase, on disk too.

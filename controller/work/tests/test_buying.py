@@ -120,6 +120,19 @@ def test_a_controller_that_starts_amid_a_change_counts_on_no_more_than_both_rate
     assert [mbps * 10**6 for mbps in reserved(oscars)] == [narrow_bps]
 
 
+def test_what_was_sold_is_not_given_up_because_it_was_asked_for_long_ago(site, oscars):
+    name = bought(site)
+    site.pass_to(START)
+    (row,) = oscars.oscars.rows
+    row.phase = "HELD"
+    site.pass_to(START + 20 * S)
+    assert [p.state for p in site.bought()] == [PurchaseState.ASKED]
+    assert site.told("provider.given_up") == []
+    row.phase = "RESERVED"
+    site.pass_to(START + 30 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+
+
 def test_what_was_promised_is_bought_although_the_policy_sells_none_of_its_class_any_more(site, oscars):
     name = site.promised(GIGABIT, START, END)
     urgent = replace(DEFAULT_POLICY.classes[FlowClass.URGENT], cap_ppm=200)
