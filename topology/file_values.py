@@ -108,7 +108,9 @@ def prefixes(found: object) -> tuple[Prefix, ...]:
     """
     if not isinstance(found, list) or not found:
         raise ValueError("must be a list, such as [198.51.100.0/24, 2001:db8:5::/48]")
-    return tuple(map(_prefix, found))
+    whole = tuple(map(_prefix, found))
+    _check_sendable(whole)
+    return whole
 
 
 def _prefix(found: object) -> Prefix:

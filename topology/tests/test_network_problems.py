@@ -129,6 +129,10 @@ from topology.yaml_text import read
             "cern.prefixes: all are IPv6, and no host of",
         ),
         (
+            with_cern({"prefixes": ["fe80::1/128", "169.254.7.1/32"]}),
+            "sites.cern.prefixes: fe80::1/128 is a link-local address: add one that data can be sent to",
+        ),
+        (
             with_cern({"prefixes": ["198.51.100.0/24"], "hosts": {}}),
             "cern.hosts: there is no such key",
         ),
