@@ -222,6 +222,8 @@ def is_so(found: object) -> bool:
 
 
 def _text(found: object, kind: str) -> str:
+    if isinstance(found, bool):  # YAML 1.1 has it of yes, NO, On, off and more, and which one it was is lost
+        raise ValueError('YAML reads this as yes or no: put what you wrote in quotes, as "NO"')  # noqa: TRY004 as below
     if not isinstance(found, str):
         raise ValueError(  # noqa: TRY004 what is wrong is the file
             f'{str(found)[:80]} is not {kind} to YAML: put it in quotes, "{str(found)[:80]}"'

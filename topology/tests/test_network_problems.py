@@ -165,6 +165,19 @@ def test_what_is_wrong_is_said_with_its_place_and_the_cure(section, problem):
     assert any(problem in found for found in problems.found), problems.found
 
 
+@pytest.mark.parametrize(
+    ("site", "problem"),
+    [
+        ("NO", 'YAML reads this as yes or no: put what you wrote in quotes, as "NO"'),
+        ("1234", '1234 is not a name to YAML: put it in quotes, "1234"'),
+    ],
+)
+def test_a_name_that_yaml_takes_for_something_else_is_told_as_it_is_to_be_written(site, problem):
+    problems = Problems(values=read(f"name: two\nsites: {{{site}: {{prefixes: [198.51.100.0/24]}}}}").values)
+    assert network_of(problems.values, problems) is None
+    assert any(problem in found for found in problems.found), problems.found
+
+
 def test_every_problem_is_said_at_once_each_with_its_line():
     text = """\
 name: two sites
