@@ -5,7 +5,6 @@ import os
 import time
 from pathlib import Path
 
-import httpx
 import typer
 
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
@@ -46,8 +45,7 @@ def try_out(config: Path, *, as_json: bool) -> None:
     known = _webhooks(config)
     if not known:
         stop(f"{config}: there are no webhooks in it", EXIT_USAGE)
-    with httpx.Client(timeout=PATIENCE_S, follow_redirects=False) as client:
-        answers = [(one, _answer(client, one)) for one in known]
+    answers = [(one, _answer(one)) for one in known]
     if as_json:
         typer.echo(json.dumps([{"where": host_of(one.url), "taken": not why, "why": why} for one, why in answers]))
     else:
@@ -69,7 +67,7 @@ def _webhooks(config: Path) -> tuple[WebhookSettings, ...]:
     return found
 
 
-def _answer(client: httpx.Client, one: WebhookSettings) -> str:
+def _answer(one: WebhookSettings) -> str:
     now_us = time.time_ns() // 1000
     said = {"type": "webhook.test", "timestamp": shown_time(now_us), "data": {}}
-    return why_not_taken(client, one, f"headway-test-{now_us}", said, now_us // 1_000_000)
+    return why_not_taken(one, f"headway-test-{now_us}", said, now_us // 1_000_000, PATIENCE_S)

@@ -4,13 +4,16 @@ The message is that of Standard Webhooks: ``webhook-id``, ``webhook-timestamp`` 
 read from the memory of them, a few times a second, so whoever publishes one waits for nobody.
 """
 
+import asyncio
 import base64
 import hmac
+import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -53,7 +56,6 @@ class Webhook:
         self._told = events.before
         self._failures = 0
         self._failing_since_s: float | None = None
-        self._asked_s: float | None = None  # since when an answer is waited for
         self.where = host_of(settings.url)
         self.outcomes: Counter[Delivery] = Counter()
 
@@ -62,15 +64,8 @@ class Webhook:
         self._told = self._events.last
 
     def failing_s(self) -> float:
-        """Return for how long nothing has been taken; 0 if the last was.
-
-        A server that answers by drops takes nothing either: httpx's patience is with each of them anew.
-        """
-        asked_s, since_s = self._asked_s, self._failing_since_s
-        now_s = time.monotonic()
-        if since_s is None and asked_s is not None and now_s - asked_s > PATIENCE_S:
-            since_s = asked_s
-        return 0.0 if since_s is None else now_s - since_s
+        """Return for how long nothing has been taken; 0 if the last was."""
+        return 0.0 if self._failing_since_s is None else time.monotonic() - self._failing_since_s
 
     def run(self, ended: Callable[[float], bool]) -> None:
         """Tell until the end, from the first event that is ours to tell; then, once, of what is left then.
@@ -78,24 +73,23 @@ class Webhook:
         Args:
             ended: waits for so many seconds, and says whether the process ends.
         """
-        with httpx.Client(timeout=PATIENCE_S, follow_redirects=False) as client:
-            while not ended(LOOK_S):
-                heard = self._events.since(self._told)
-                if heard.lost:
-                    self._events.publish("webhook.lost", level="error", where=self.where)
-                for one in heard.events:
-                    if self._is_wanted(one) and not self._delivered(client, one, ended):
-                        return
-                    self._told = one.number
-                self._told = max(self._told, heard.last)
-            self._tell_last(client)
+        while not ended(LOOK_S):
+            heard = self._events.since(self._told)
+            if heard.lost:
+                self._events.publish("webhook.lost", level="error", where=self.where)
+            for one in heard.events:
+                if self._is_wanted(one) and not self._delivered(one, ended):
+                    return
+                self._told = one.number
+            self._told = max(self._told, heard.last)
+        self._tell_last()
 
-    def _tell_last(self, client: httpx.Client) -> None:
+    def _tell_last(self) -> None:
         """Tell of what nobody has been told of yet, each once, until one is not taken, or it takes too long."""
-        client.timeout = httpx.Timeout(LAST_S)
         over_s = time.monotonic() + LAST_S
         for one in filter(self._is_wanted, self._events.since(self._told).events):
-            if time.monotonic() > over_s or self._refused(client, one):
+            left_s = over_s - time.monotonic()
+            if left_s < 0 or self._refused(one, left_s):
                 return
             self.outcomes[Delivery.TAKEN] += 1
 
@@ -104,10 +98,10 @@ class Webhook:
             return False
         return any(fnmatchcase(one.name, pattern) for pattern in self._settings.events)
 
-    def _delivered(self, client: httpx.Client, one: Happened, ended: Callable[[float], bool]) -> bool:
+    def _delivered(self, one: Happened, ended: Callable[[float], bool]) -> bool:
         """Tell of one event until it is taken, or too old; return whether the process goes on."""
         began_s = time.monotonic()
-        while why := self._refused(client, one):
+        while why := self._refused(one, PATIENCE_S):
             self.outcomes[Delivery.FAILED] += 1
             if not self._failures:
                 self._failing_since_s = time.monotonic()
@@ -126,34 +120,51 @@ class Webhook:
         self.outcomes[Delivery.TAKEN] += 1
         return True
 
-    def _refused(self, client: httpx.Client, one: Happened) -> str:
+    def _refused(self, one: Happened, within_s: float) -> str:
         said = {"type": one.name, "timestamp": shown_time(one.at_us), "data": dict(one.fields)}
-        self._asked_s = time.monotonic()
-        try:
-            return why_not_taken(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
-        finally:
-            self._asked_s = None
+        return why_not_taken(self._settings, f"headway-{one.number}", said, int(self._now_s()), within_s)
 
 
 def why_not_taken(
-    client: httpx.Client, settings: WebhookSettings, message_id: str, said: Mapping[str, Any], at_s: int
+    settings: WebhookSettings, message_id: str, said: Mapping[str, Any], at_s: int, within_s: float
 ) -> str:
     """Tell of one event once; return why it was not taken, nothing if it was.
 
     Args:
-        client: which waits no longer than it is to.
         settings: who is told.
         message_id: names the message; the same each time that it is sent.
         said: the event.
         at_s: now, Unix time.
+        within_s: how long it may take until the answer begins, in all.
     """
     body = json_bytes(said, fallback=str)
     try:
         headers = signed(message_id, at_s, body, secret_of(settings.secret))
-        with client.stream("POST", settings.url, content=body, headers=headers) as answer:  # its body may have no end
-            return "" if answer.is_success else f"it answered {answer.status_code}"
+        status = asyncio.run(_status(settings.url, body, headers, within_s))
+    except TimeoutError:
+        return f"no answer within {within_s:.3g} s"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return f"{type(error).__name__}: {error}"
+    return "" if httpx.codes.is_success(status) else f"it answered {status}"
+
+
+async def _status(url: str, body: bytes, headers: Mapping[str, str], within_s: float) -> int:
+    """Return the status of an answer; its body, which may have no end, is not read.
+
+    A time limit of httpx is for each part of an answer anew, so who answers by drops would have none.
+    """
+    async with (
+        asyncio.timeout(within_s),
+        httpx.AsyncClient(verify=_trusted(), timeout=None, follow_redirects=False) as client,  # noqa: S113 (see above)
+        client.stream("POST", url, content=body, headers=headers) as answer,
+    ):
+        return answer.status_code
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return what is known of authorities; to read them takes longer than a message."""
+    return httpx.create_ssl_context()
 
 
 def host_of(url: str) -> str:

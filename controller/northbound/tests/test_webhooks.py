@@ -178,15 +178,31 @@ def test_an_answer_without_an_end_is_an_answer(receiver, events, tmp_path):
         eventually(lambda: hook.outcomes == {Delivery.TAKEN: 2}, within_s=10, what="both are taken")
 
 
-def test_a_server_that_answers_by_drops_is_seen_to_take_nothing(receiver, events, tmp_path, monkeypatch):
+def test_a_server_that_answers_by_drops_is_told_again_after_the_time_that_an_answer_has(
+    receiver, events, tmp_path, monkeypatch
+):
     monkeypatch.setattr(webhooks, "PATIENCE_S", 0.2)
     receiver.is_processing = True
     with told(events, receiver.url, tmp_path) as hook:
         events.publish("drift.alarm", place="ls1")
+        assert len({headers["webhook-id"] for headers, _ in hears(receiver, 2)}) == 1
+        assert [one.fields["why"] for one in events.since(0).events if one.name == "webhook.failing"] == [
+            "no answer within 0.2 s"
+        ]
         eventually(lambda: hook.failing_s() > 0.2, within_s=3, what="it takes nothing")
         receiver.is_processing = False
-        eventually(lambda: hook.outcomes == {Delivery.TAKEN: 1}, within_s=5, what="it is taken")
+        eventually(lambda: hook.outcomes[Delivery.TAKEN] == 1, within_s=5, what="it is taken")
         assert hook.failing_s() == 0
+
+
+def test_the_end_waits_for_a_server_that_answers_by_drops_for_a_moment_only(receiver, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "LOOK_S", 3600.0)
+    monkeypatch.setattr(webhooks, "LAST_S", 0.2)
+    receiver.is_processing = True
+    with told(events, receiver.url, tmp_path):
+        events.publish("drift.alarm", place="ls1")
+        ending_s = time.monotonic()
+    assert time.monotonic() - ending_s < webhooks.PATIENCE_S
 
 
 def test_what_becomes_of_messages_is_seen_by_server(receiver, events, tmp_path):
