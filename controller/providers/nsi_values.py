@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from controller.plan.purchases import Terms
-from controller.providers.addresses import is_server
 from controller.providers.secrets import Secret
+from controller.settings.urls import is_http_url
 
 MBPS = 10**6
 SECOND_US = 10**6
@@ -66,7 +66,7 @@ class NsiSettings:
     def __post_init__(self) -> None:
         """Refuse what could not work."""
         for url in (self.url, self.callback or self.url):
-            if not is_server(url):
+            if not is_http_url(url):
                 raise ValueError(f'"{url}" is no URL, try "https://proxy.example/aggregator-proxy"')
         for stp in (self.source_stp, self.dest_stp, *self.ero):
             if not _STP.fullmatch(stp):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from controller.plan.purchases import Period
-from controller.providers.addresses import is_server
 from controller.providers.secrets import Secret
+from controller.settings.urls import is_http_url
 
 MBPS = 10**6
 SECOND_US = 10**6
@@ -71,7 +71,7 @@ class OscarsSettings:
 
     def __post_init__(self) -> None:
         """Refuse what could not work."""
-        if not is_server(self.url):
+        if not is_http_url(self.url):
             raise ValueError('need the URL of an OSCARS server without user and password, try "https://oscars:8201"')
         if both := set(self.include) & set(self.exclude):
             raise ValueError(f"the path has to cross {', '.join(sorted(both))}, and must not")

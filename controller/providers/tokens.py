@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from controller.providers.addresses import is_server
 from controller.providers.errors import SecretUnusable
 from controller.providers.secrets import Secret
+from controller.settings.urls import is_http_url
 from topology.printable import without_halves
 from topology.units import shown_time
 
@@ -74,7 +74,7 @@ class LoginSettings:
 
     def __post_init__(self) -> None:
         """Refuse what could not work."""
-        if not is_server(self.url):
+        if not is_http_url(self.url):
             raise ValueError('need the URL of a token endpoint, try "https://login.example/realms/x/protocol/token"')
 
     def form(self) -> dict[str, str]:

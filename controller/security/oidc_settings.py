@@ -11,6 +11,7 @@ from pydantic import Field
 from controller.security.tokens import Role
 from controller.settings.listen import is_here
 from controller.settings.sections import Section
+from controller.settings.urls import is_http_url
 from topology.problems import Problems
 
 HOW = "one line, that others cannot read: chmod o="
@@ -110,11 +111,7 @@ def _is_safe(address: str) -> bool:
     >>> _is_safe("https://login.example.org:443o")
     False
     """
-    try:
-        parts = urlsplit(address)
-        port = parts.port or 80  # a ValueError if it is none
-        return bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and is_here(f"{parts.hostname}:{port}"))
-        )
-    except ValueError:
+    if not is_http_url(address, may_have_user=True):
         return False
+    parts = urlsplit(address)
+    return parts.scheme == "https" or is_here(f"{parts.hostname}:80")

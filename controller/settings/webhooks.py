@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from controller.settings.sections import Section
+from controller.settings.urls import is_http_url
 from topology.problems import Problems
 
 PREFIX = "whsec_"  # of a secret, as Standard Webhooks writes it
@@ -141,12 +141,7 @@ def webhooks(sections: tuple[WebhookSection, ...], folder: Path, problems: Probl
     found = []
     for number, section in enumerate(sections):
         place = problems.at(number)
-        try:
-            parts = urlsplit(section.url)
-            is_one = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        except ValueError:
-            is_one = False
-        if not is_one:
+        if not is_http_url(section.url, may_have_user=True):
             place.at("url").add(f'"{section.url}" is not an address such as https://chat.example.org/hook')
         path = folder / section.secret
         try:
