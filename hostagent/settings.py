@@ -180,11 +180,15 @@ def parsed_settings(text: str, folder: Path = Path()) -> AgentSettings:
 
 
 def _doubles(controllers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what is wrong with a list of controllers that has one twice: each stream to it would end the other."""
+    """Return what is wrong with a list of controllers that has one twice: each stream to it would end the other.
+
+    A name, and an address of IPv6, may be in capitals or not; of a path these are others.
+    """
+    known = [text if text.startswith("unix:") else text.lower() for text in controllers]
     return tuple(
         f"controllers[{i}]: {address} is there already, and all of them are dialled at once"
         for i, address in enumerate(controllers)
-        if address in controllers[:i]
+        if known[i] in known[:i]
     )
 
 

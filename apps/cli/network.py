@@ -71,6 +71,8 @@ def ovs(
     """
     for wrong in (each for each in controller if not (_CONTROLLER.fullmatch(each) and _has_port(each))):
         base.stop(f'--controller: "{wrong}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
+    for again in (each for i, each in enumerate(controller) if each.lower() in map(str.lower, controller[:i])):
+        base.stop(f'--controller: "{again}" is there already; of a pair, say each once', base.EXIT_USAGE)
     network = _network(file)
     names = [each.name for each in network.switches]
     if switch is not None and switch not in names:

@@ -88,6 +88,20 @@ def test_a_controller_that_is_listed_twice_is_a_problem():
     )
 
 
+@pytest.mark.parametrize(
+    ("address", "again"), [("ctl.example.org:1", "CTL.Example.org:1"), ("[2001:db8::1]:1", "[2001:DB8::1]:1")]
+)
+def test_a_controller_in_letters_of_another_case_is_the_same(address, again):
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(f'host: a\ncontrollers: ["{address}", "{again}"]\ninsecure: true\n')
+    assert caught.value.problems == (f"controllers[1]: {again} is there already, and all of them are dialled at once",)
+
+
+def test_paths_in_letters_of_another_case_are_two_controllers():
+    paths = ("unix:/run/a.sock", "unix:/run/A.sock")
+    assert parsed_settings(f"host: a\ncontrollers: {list(paths)}\n").controllers == paths
+
+
 def test_metrics_are_served_nowhere_unless_an_address_is_given():
     assert parsed_settings(GOOD).metrics is None
     assert parsed_settings(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"

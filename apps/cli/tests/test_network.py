@@ -117,6 +117,15 @@ def test_of_a_pair_a_switch_is_told_to_call_both():
     assert said("ovs", FILES["two-lines"], *pair[:2], "--controller", "udp:a:1")[1] == 2
 
 
+@pytest.mark.parametrize("again", ["ssl:ctl.example.org:6653", "ssl:CTL.Example.org:6653"])
+def test_a_switch_is_not_told_to_call_one_controller_twice(again):
+    twice = ("--controller", "ssl:ctl.example.org:6653", "--controller", again)
+    assert said("ovs", FILES["two-lines"], *twice) == (
+        f'headway: --controller: "{again}" is there already; of a pair, say each once\n',
+        2,
+    )
+
+
 def test_a_bridges_own_port_is_not_added_to_it(tmp_path):
     section = section_of(chile_illinois())
     host = section["sites"]["champaign"]["hosts"]["arch"]
