@@ -155,6 +155,24 @@ class Browser:
 
         self.on(selector, dragged)
 
+    def scroll(self, selector: str) -> None:
+        """Scroll by a finger that begins on an element, and goes up and a little to the right."""
+
+        def scrolled(element: WebElement) -> None:
+            self._driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            box = self._driver.execute_script(
+                "const b = arguments[0].getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]",
+                element,
+            )
+            for step in range(12):
+                at = [{"x": box[0] + 3 * step, "y": box[1] - 10 * step}]
+                kind = "touchMove" if step else "touchStart"
+                self._driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+            self._driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+            ActionChains(self._driver).move_to_element_with_offset(element, 40, 20).perform()  # no button is down
+
+        self.on(selector, scrolled)
+
     def keys(self, *keys: str) -> None:
         """Press keys."""
         ActionChains(self._driver).send_keys(*keys).perform()

@@ -53,7 +53,7 @@ class ScreenVisit:
 
     def reserving(self) -> Steps:
         """Return the steps in which something is reserved, in order."""
-        return (self.reserved, self.offer, self.changed, self.committed)
+        return (self.scrolled, self.reserved, self.offer, self.changed, self.committed)
 
     def looking(self) -> Steps:
         """Return those that come last."""
@@ -71,10 +71,16 @@ class ScreenVisit:
         counted = int(window.fresh("#headline h1").split()[-4])
         self.aims["headline counts what it lists"] = equal(counted, len(window.every("ul.needs > li")))
 
+    def scrolled(self) -> None:
+        """Scroll by a finger over a calendar, as somebody does who reserves nothing."""
+        window = self._window
+        self._visit.log_in(self._visit.tokens[Role.OPERATE])
+        window.scroll("svg.calendar")
+        self.aims["a finger that scrolls picks no time"] = equal(len(window.every("svg.calendar .picked")), 0)
+
     def reserved(self) -> None:
         """Reserve by dragging over the calendar, hold, and commit."""
         window = self._window
-        self._visit.log_in(self._visit.tokens[Role.OPERATE])
         window.drag("svg.calendar", 0.5, 0.6)
         start = str(window.one("input[name=start]").get_attribute("value"))
         end = str(window.one("input[name=end]").get_attribute("value"))

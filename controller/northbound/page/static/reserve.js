@@ -136,6 +136,11 @@ function dragSpan(form) {
     }
     svg = null;
   });
+  document.addEventListener("pointercancel", () => { // the finger scrolls: it picks nothing
+    picked?.remove();
+    svg = null;
+    dragging = false;
+  });
 }
 
 const form = $("#reserve");
