@@ -143,8 +143,7 @@ def _with_kills(
             base.stop("--at and --for are of --kill: say which circuit dies", base.EXIT_USAGE)
         return file
     each = [variant.supposed for variant in file.variants]
-    names = dict.fromkeys(circuit.name for one in each for circuit in one.site.network.circuits)
-    together = _deaths_together(kill, list(names))
+    together = _deaths_together(kill, [[circuit.name for circuit in one.site.network.circuits] for one in each])
     from_us, until_us = min(one.from_us for one in each), max(one.until_us for one in each)
     if at_us is not None and not from_us <= at_us < until_us:
         span = f"{units.shown_time(from_us)} to {units.shown_time(until_us)}"
@@ -154,14 +153,17 @@ def _with_kills(
     return with_deaths(file, together, at_us, lasts_us)
 
 
-def _deaths_together(kill: list[str], known: list[str]) -> list[tuple[str, ...]]:
+def _deaths_together(kill: list[str], by_variant: list[list[str]]) -> list[tuple[str, ...]]:
     """Return which circuits die at once, of each ``--kill``: names with commas between them; all is each alone."""
+    known = list(dict.fromkeys(name for names in by_variant for name in names))
     found = dict[tuple[str, ...], None]()  # each is tried once
     for said in kill:
         names = tuple(dict.fromkeys(base.names_in(said)))
         found |= dict.fromkeys(((name,) for name in known) if said == "all" else [names])
     if wrong := [name for names in found for name in names if name not in known]:
         base.stop(f'--kill: there is no circuit "{wrong[0]}"; there are {", ".join(known)}', base.EXIT_USAGE)
+    if apart := [names for names in found if not any(set(names) <= set(of_one) for of_one in by_variant)]:
+        base.stop(f"--kill: {','.join(apart[0])}: no network here has them together", base.EXIT_USAGE)
     return list(found)
 
 

@@ -208,6 +208,13 @@ def test_a_circuit_that_one_network_has_dies_in_that_alone(said):
     assert ["north" in one["variant"] for one in json.loads(out)["variants"]] == [False, False, True]
 
 
+def test_circuits_that_are_together_in_no_network_cannot_die_at_once(said):
+    networks = [str(FILES["chile-illinois"]), str(FILES["chile-illinois-2"])]
+    _, err, code = said("--kill", "chile-illinois,north", vary={"network": networks})
+    assert (err, code) == ("headway: --kill: chile-illinois,north: no network here has them together\n", 2)
+    assert said("--kill", "chile-illinois", "--kill", "north,south", vary={"network": networks})[1:] == ("", 4)
+
+
 @pytest.mark.parametrize("name", ["image [north/south]", "image [/x]"])
 def test_a_name_with_brackets_is_shown_as_it_is(said, name):
     out, _, code = said(workload=[{**SCENARIO["workload"][0], "name": name}])
