@@ -53,7 +53,7 @@ def restored(
     ledger = site.ledger()
     for one in rows.maintenance:
         impose(ledger, one)
-    ledger.ended.restore(rows.used_keys, rows.last_ended)
+    ledger.ended.restore(rows.used_keys, rows.last_ended, rows.lately, now_us)
     ledger.restore((*rows.reservations, *past), announcements, now_us)
     return ledger
 

@@ -1,10 +1,11 @@
 """Announcements that have ended as the database has them, and the questions about them."""
 
+import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, func, select
 
 from controller.database.announcements import announcement_of, announcement_text
 from controller.database.tables import ENDED_ANNOUNCEMENTS as ENDED
@@ -77,3 +78,13 @@ def used_keys(connection: Connection) -> tuple[UsedKey, ...]:
     columns = (ENDED.c.key, ENDED.c.sequence, ENDED.c.ended_us)
     rows: Iterable[RowMapping] = connection.execute(select(*columns).where(ENDED.c.key != "")).mappings()
     return tuple(UsedKey(original(row["key"]), row["sequence"], row["ended_us"]) for row in rows)
+
+
+def lately_ended(connection: Connection, within_us: int) -> tuple[EndedAnnouncement, ...]:
+    """Return those that have ended within a time before the last one; no start fails for one that cannot be read."""
+    last_us = select(func.coalesce(func.max(ENDED.c.ended_us), 0)).scalar_subquery()
+    found = []
+    for row in connection.execute(select(ENDED).where(ENDED.c.ended_us > last_us - within_us)).mappings():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found.append(ended_of(row))
+    return tuple(found)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Column, Connection, RowMapping, Table, select
 
-from controller.database.ended import ended_of, used_keys
+from controller.database.ended import ended_of, lately_ended, used_keys
 from controller.database.history import highest
 from controller.database.leader_row import SAVES
 from controller.database.rows import PurchaseRow, SavedPoint, SavedRows, SavedSince, purchase_of, reservation_of
@@ -26,6 +26,7 @@ from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.maintenance import Maintenance
 from controller.plan.reservations import Reservation
+from controller.plan.unwritten import LONGEST_US
 
 MAINTENANCE, DELAYS = "maintenance", "delays"
 _MAINTENANCE_TEXT = TypeAdapter(tuple[Maintenance, ...])
@@ -56,6 +57,7 @@ def all_rows(connection: Connection) -> SavedRows:
         beside.maintenance,
         beside.delays,
         point(connection, beside.saves),
+        lately_ended(connection, LONGEST_US),
     )
 
 

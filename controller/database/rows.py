@@ -98,6 +98,7 @@ class SavedRows:
         maintenance: what is planned.
         delays: what was measured of circuits.
         until: up to where this is.
+        lately: announcements that have ended lately, of which disks may have something to write yet.
     """
 
     reservations: tuple[Reservation, ...]
@@ -108,6 +109,7 @@ class SavedRows:
     maintenance: tuple[Maintenance, ...] = ()
     delays: tuple[MeasuredDelay, ...] = ()
     until: SavedPoint = SavedPoint()
+    lately: tuple[EndedAnnouncement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

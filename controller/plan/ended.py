@@ -18,6 +18,7 @@ from controller.plan.deliveries import (
 )
 from controller.plan.keys import FlowId
 from controller.plan.unsaved import Unsaved
+from controller.plan.unwritten import Unwritten
 from topology.telemetry import EntryTelemetry
 
 
@@ -73,10 +74,16 @@ def _is_of(known: Announcement, flow: FlowId, host: str) -> bool:
 
 
 class Ended:
-    """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones."""
+    """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones.
 
-    def __init__(self, announcements: dict[str, Announcement], unsaved: Unsaved[str, Announcement]) -> None:
+    ``unwritten`` has what their disks have yet to write, longer than ``lately`` has them.
+    """
+
+    def __init__(
+        self, announcements: dict[str, Announcement], unsaved: Unsaved[str, Announcement], unwritten: Unwritten
+    ) -> None:
         self._announcements = announcements  # those in the plan
+        self.unwritten = unwritten
         self._unsaved_counts = unsaved  # what has changed of them
         self._owners: dict[FlowId, str] = {}  # by flow, the name of its announcement
         self.last_sequence = 0
@@ -224,11 +231,24 @@ class Ended:
             for number, ended in self.lately.items()
             if now_us - ended.ended_us < LAST_COUNT_US or number in self.unsaved
         }
+        self.unwritten.drop_old(now_us)
         while self._used and now_us - next(iter(self._used.values())).ended_us >= KEEP_US:
             del self._used[next(iter(self._used))]
 
-    def restore(self, used: Iterable[UsedKey], last_sequence: int) -> None:
-        """Take in the keys that were saved, and the highest number of an announcement that has ended."""
+    def restore(
+        self, used: Iterable[UsedKey], last_sequence: int, lately: Iterable[EndedAnnouncement], now_us: int
+    ) -> None:
+        """Take in what was saved.
+
+        Args:
+            used: the keys.
+            last_sequence: the highest number of an announcement that has ended.
+            lately: those of which disks may have something to write yet.
+            now_us: Unix time.
+        """
+        for ended in lately:
+            self.unwritten.put(ended.announcement, ended.ended_us)
+        self.unwritten.drop_old(now_us)
         self._used = {one.key: one for one in sorted(used, key=lambda one: one.ended_us)}
         self.last_sequence = last_sequence
 
@@ -244,7 +264,7 @@ class Ended:
             known, number = one.announcement, one.announcement.sequence
             ours = counted.get(number, self.lately[number].announcement if number in self.lately else known)
             self.unsaved.drop(number)
-            self.lately[number] = one
+            self._keep(one)
             self._uses(one)
             self.last_sequence = max(self.last_sequence, number)
             delivered = with_further_counts(known.delivered, ours.delivered)
@@ -257,8 +277,9 @@ class Ended:
         gone: dict[int, Announcement] = {}
         for number, before in self.unsaved.withdrawn().items():
             if before is not None:
-                self.lately[number] = before
+                self._keep(before)
             else:
+                self.unwritten.drop(number)
                 gone[number] = self.lately.pop(number).announcement
                 self._used.pop(gone[number].key, None)
         return gone
@@ -274,7 +295,7 @@ class Ended:
         unsaved = earlier.unsaved.of_clock()
         for number, ended in earlier.lately.items():
             if number not in running:
-                self.lately[number] = ended
+                self._keep(ended)
                 self._uses(ended)
                 if number in unsaved:
                     self.unsaved.put(number, unsaved[number], ended)
@@ -288,4 +309,8 @@ class Ended:
     def _put(self, ended: EndedAnnouncement) -> None:
         number = ended.announcement.sequence
         self.unsaved.put(number, self.lately.get(number), ended)
-        self.lately[number] = ended
+        self._keep(ended)
+
+    def _keep(self, ended: EndedAnnouncement) -> None:
+        self.lately[ended.announcement.sequence] = ended
+        self.unwritten.put(ended.announcement, ended.ended_us)

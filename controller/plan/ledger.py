@@ -27,6 +27,7 @@ from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraint
 from controller.plan.resources import capacities, need
 from controller.plan.schedules import Schedules
 from controller.plan.unsaved import Unsaved, with_saved
+from controller.plan.unwritten import Unwritten
 from topology.network import Hop, Network
 from topology.protocol import Tail
 
@@ -69,7 +70,7 @@ class Ledger:
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
         self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
-        self.ended = Ended(self.announcements, self._unsaved_announcements)
+        self.ended = Ended(self.announcements, self._unsaved_announcements, Unwritten(self.calendar))
 
     def go_by(self, network: Network) -> None:
         """Go by other delays of the same network; what was promised stays as it is."""

@@ -9,9 +9,11 @@ from controller.database import EndedQuery
 from controller.errors import NotKnown, Taken
 from controller.plan.announced_flows import AWAKE_BPS
 from controller.plan.announcement_states import AnnouncementState
+from controller.plan.calendar import Calendar
 from controller.plan.deliveries import KEEP_US, LAST_COUNT_US, total_bytes
 from controller.plan.ended import Ended, EndedAnnouncement, UsedKey
 from controller.plan.unsaved import Unsaved
+from controller.plan.unwritten import Unwritten
 from controller.state.progress import Hindrance
 from controller.tests.fakes import FakeSite, image, ready_site
 from controller.work.retention import Retention
@@ -260,9 +262,11 @@ def test_pages_have_those_in_the_plan_and_those_that_have_ended_each_once_in_ord
 
 
 def test_a_key_is_known_for_thirty_days_whichever_came_before_it():
-    book = Ended({}, Unsaved())
+    book = Ended({}, Unsaved(), Unwritten(Calendar({})))
     ages = {"old": 0, "older": -5, "new": 7}
-    book.restore([UsedKey(key, number, KEEP_US + age) for number, (key, age) in enumerate(ages.items())], 3)
+    book.restore(
+        [UsedKey(key, number, KEEP_US + age) for number, (key, age) in enumerate(ages.items())], 3, (), 2 * KEEP_US
+    )
     book.forget_old(2 * KEEP_US)
     assert [key for key in ages if book.repeated("", key, "")] == ["new"]
 
