@@ -17,7 +17,7 @@ from controller.state.installed import StepDone
 from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import fallen_back, moved_bytes, progress
-from controller.state.receiver_view import ReceiversView, receivers_view
+from controller.state.receiver_view import ReceiversView, receivers_view, unheld_demand
 from controller.state.receivers import intakes_after, senders_to, stores_after
 from controller.state.reported import HostState
 from controller.state.starting import yet_to_call
@@ -80,7 +80,9 @@ class Reports:
     def receivers(self) -> ReceiversView:
         """Return what receivers take, which flows they hold, and who has what these do not use."""
         with self._state.changed:
-            return receivers_view(self._state.site, self._state.value, self._state.now())
+            site, state, now = self._state.site, self._state.value, self._state.now()
+            unheld = unheld_demand(site, state, now)
+        return receivers_view(site, state, now, unheld)
 
     def live_site(self) -> LiveSite:
         """Return the site as it is, for a what-if to go on from; its promises alone are taken under the lock."""

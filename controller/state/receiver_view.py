@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from controller.plan.clock import Instant
 from controller.plan.held import can_be_held
 from controller.plan.intake import Intake
-from controller.plan.plan import Plan
+from controller.plan.plan import Plan, PlanInput
 from controller.site import Site
 from controller.state.desired import demand_now, desired_plan, hosts_absent
 from controller.state.receivers import is_kept_in
@@ -52,22 +52,24 @@ class ReceiversView:
     gained: tuple[ChangedFlow, ...] = ()
 
 
-def receivers_view(site: Site, state: SiteState, now: Instant) -> ReceiversView:
-    """Return what receivers take at a moment: every store, and of flows the receivers that are slow."""
-    hosts, plan = state.reported.hosts, state.desired.plan
-    absent = hosts_absent(site, state.reported, now.elapsed_us)  # what their stores take is not known any more
-    there = [host for name, host in hosts.items() if name not in absent]
-    stores = [(one.intake, name, "", one.told) for host in there for name, one in sorted(host.stores.items())]
-    flows = [
-        (one, "", name, None)
-        for host in hosts.values()
-        if host.connected
-        for name, one in sorted(host.intakes.items())
-        if one.drain_bps is not None
-    ]
-    found = [*stores, *flows]
-    is_any = any(intake.drain_bps is not None for intake, *_ in found)
-    changed = _changed(site, state, now) if is_any and site.hold_to_receivers else ()
+def unheld_demand(site: Site, state: SiteState, now: Instant) -> PlanInput | None:
+    """Return what the plan would be made of if nobody was held to what receivers take; None if nobody is."""
+    if not site.hold_to_receivers or all(intake.drain_bps is None for intake, *_ in _known(site, state, now)):
+        return None
+    return demand_now(replace(site, hold_to_receivers=False), state.wished, state.reported, now)
+
+
+def receivers_view(site: Site, state: SiteState, now: Instant, unheld: PlanInput | None) -> ReceiversView:
+    """Return what receivers take at a moment: every store, and of flows the receivers that are slow.
+
+    Args:
+        site: where.
+        state: at that moment; its ledger is not looked at, so it may go on meanwhile.
+        now: the moment.
+        unheld: as in :func:`unheld_demand`.
+    """
+    plan = state.desired.plan
+    changed = () if unheld is None else _changed(site, state, unheld)
     less = {one.name: one for one in changed if one.planned_bps < one.without_bps}
     views = (
         ReceiverView(
@@ -80,17 +82,31 @@ def receivers_view(site: Site, state: SiteState, now: Instant) -> ReceiversView:
             if intake.drain_bps is not None
             else (),
         )
-        for intake, store, flow, told in found
+        for intake, store, flow, told in _known(site, state, now)
     )
     return ReceiversView(tuple(views), tuple(one for one in changed if one.planned_bps > one.without_bps))
 
 
-def _changed(site: Site, state: SiteState, now: Instant) -> tuple[ChangedFlow, ...]:
+def _known(site: Site, state: SiteState, now: Instant) -> list[tuple[Intake, str, str, StoreTelemetry | None]]:
+    """Return what is known of each receiver: what it takes, its store or its flow, and what its host has told of it."""
+    hosts = state.reported.hosts
+    absent = hosts_absent(site, state.reported, now.elapsed_us)  # what their stores take is not known any more
+    there = [host for name, host in hosts.items() if name not in absent]
+    stores = [(one.intake, name, "", one.told) for host in there for name, one in sorted(host.stores.items())]
+    flows = [
+        (one, "", name, None)
+        for host in hosts.values()
+        if host.connected
+        for name, one in sorted(host.intakes.items())
+        if one.drain_bps is not None
+    ]
+    return [*stores, *flows]
+
+
+def _changed(site: Site, state: SiteState, unheld: PlanInput) -> tuple[ChangedFlow, ...]:
     """Return the flows that have another rate than in the plan that would be made if nobody was held."""
     plan = state.desired.plan
-    nobody_held = replace(site, hold_to_receivers=False)
-    demand = demand_now(nobody_held, state.wished, state.reported, now)
-    free = desired_plan(nobody_held, state.installed, plan.epoch, demand)
+    free = desired_plan(site, state.installed, plan.epoch, unheld, plan.workings)
     without = {e.flow.name: e.payload_bps for e in free.entries}
     return tuple(
         ChangedFlow(e.flow.name, e.payload_bps, without.get(e.flow.name, 0))

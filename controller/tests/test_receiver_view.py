@@ -1,9 +1,13 @@
 """What is shown of receivers: what they take, which flows they hold, and who has the rest."""
 
+import threading
+
 import pytest
 from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import api_of
+from controller.state import receiver_view
+from controller.state.desired import desired_plan
 from controller.tests.fakes import LEASE_MS, ready_site, sending_image
 from controller.tests.test_known_stores import store, tells
 
@@ -40,6 +44,28 @@ def test_a_slow_store_is_shown_with_what_it_holds_and_who_gains():
     gains = {flow["flow"]: flow["planned_bps"] - flow["without_bps"] for flow in found["gained"]}
     assert sum(gains.values()) > 0.99 * (held["without_bps"] - held["planned_bps"])
     assert "image/base20" not in gains
+
+
+def test_nobody_waits_while_the_plan_without_slow_receivers_is_worked_out(monkeypatch):
+    site = ready_site()
+    sending_image(site)
+    tells(site, store(100), seconds=2)
+    free = []
+
+    def others_go_on(*args):
+        def look():
+            free.append(site.state.changed.acquire(timeout=5))
+            if free[-1]:
+                site.state.changed.release()
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+        return desired_plan(*args)
+
+    monkeypatch.setattr(receiver_view, "desired_plan", others_go_on)
+    assert shown(site)["receivers"][0]["holds"] != []
+    assert free == [True]
 
 
 def test_the_metrics_and_what_needs_somebody_say_it_too():
