@@ -23,6 +23,7 @@ from topology.wire import PPM, Framing, Layer, converted_bps
 
 METER_STEP_BPS = 1000  # a meter counts whole kbit/s
 NOTHING_ASKED: Mapping[FlowId, Constraints] = MappingProxyType({})
+NOTHING_PROMISED: Mapping[FlowId, int] = MappingProxyType({})
 
 
 def redundant(network: Network) -> frozenset[str]:
@@ -70,6 +71,7 @@ def without(
     demand: PlanInput,
     down: frozenset[str],
     asked: Mapping[FlowId, Constraints] = NOTHING_ASKED,
+    promised_bps: Mapping[FlowId, int] = NOTHING_PROMISED,
 ) -> PlanInput:
     """Return what a plan is made for while circuits are down: they carry nothing, and their flows go another way.
 
@@ -80,6 +82,15 @@ def without(
     for all of its promise, else by the one that has most.
     But lanes of one announcement have one promise, and are counted together: a lane that moves has its part of what
     others of it are promised there, since what it has yet to send is late or in time with theirs.
+    All go the ways that they would go if none stood by: nobody moves for that somebody pauses.
+
+    Args:
+        network: where.
+        policy: what each class may have.
+        demand: what the plan would be made of with all circuits.
+        down: those that carry nothing.
+        asked: by flow, what is asked of its way.
+        promised_bps: by flow, what those are promised that have no floor now, since they have nothing to send.
     """
     if not down:
         return demand
@@ -95,12 +106,29 @@ def without(
     gone = down.union(filter(None, carry_nothing))
     ways = _Ways(network, gone, asked)
     nearest = ((flow, ways.nearest(flow)) for flow in in_order)
-    for moved in _by_promise(replace(flow, path=path) for flow, path in nearest if path is not None):
-        if len(moved) == 1 and not moved[0].lanes_of:
-            led = _led_by_most_room(ways, policy, led, moved[0])
+    come = [replace(flow, path=path) for flow, path in nearest if path is not None]
+    if promised_bps.keys().isdisjoint(flow.name for flow in come):
+        return _led(ways, policy, led, come)
+    as_promised = (replace(flow, floor_bps=promised_bps.get(flow.name, flow.floor_bps)) for flow in come)
+    chosen = {flow.name: flow.path for flow in _led(ways, policy, led, as_promised).flows}
+    return _led(ways, policy, led, (replace(flow, path=chosen[flow.name]) for flow in come), are_chosen=True)
+
+
+def _led(
+    ways: _Ways, policy: Policy, demand: PlanInput, come: Iterable[Flow], *, are_chosen: bool = False
+) -> PlanInput:
+    """Return the demand with flows that come by their nearest ways, or by further ones that can promise them more.
+
+    Where the ways ``are_chosen`` they come by those.
+    """
+    for moved in _by_promise(come):
+        if len(moved) > 1 or moved[0].lanes_of:
+            demand = led_another_way(ways.network, policy, *_lanes_together(ways.network, demand, moved))
+        elif are_chosen:
+            demand = led_another_way(ways.network, policy, demand, moved)
         else:
-            led = led_another_way(network, policy, *_lanes_together(network, led, moved))
-    return led
+            demand = _led_by_most_room(ways, policy, demand, moved[0])
+    return demand
 
 
 def _led_by_most_room(ways: _Ways, policy: Policy, demand: PlanInput, nearest: Flow) -> PlanInput:

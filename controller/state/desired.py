@@ -7,7 +7,7 @@ from operator import attrgetter, is_
 
 from controller.plan.clock import Instant
 from controller.plan.deliveries import total_bytes
-from controller.plan.failover import NOTHING_ASKED, crossed, has_way_round, without
+from controller.plan.failover import crossed, has_way_round, without
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.held import StorePromise, Where, held
@@ -177,7 +177,14 @@ def plan_input(
         )
     flows = with_tails(site, reported, flows)
     whole = PlanInput(flows, capacity_bps, demand.reserved_bps)
-    return without(site.network, site.policy, whole, down, wished.ledger.asked_of_ways() if down else NOTHING_ASKED)
+    if not down:
+        return whole
+    promised_bps = {
+        before.name: before.floor_bps
+        for before, now in zip(demand.flows, flows, strict=True)
+        if before.floor_bps != now.floor_bps
+    }
+    return without(site.network, site.policy, whole, down, wished.ledger.asked_of_ways(), promised_bps)
 
 
 def with_tails(site: Site, reported: Reported, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:

@@ -24,6 +24,7 @@ TWO = chile_illinois_2()
 STANDING = (flow(FlowClass.PREDICTABLE, "base22", network=TWO), flow(FlowClass.BACKGROUND, "base23", network=TWO))
 NORTH_AT_LS1, NORTH_AT_CH1, SOUTH_AT_LS1 = (1, 8), (2, 8), (1, 9)
 RETURN_AFTER_US = 1_000_000
+S = 1_000_000
 
 
 @pytest.fixture
@@ -211,6 +212,30 @@ def test_a_reservation_goes_on_by_the_circuit_that_has_room_for_it_though_anothe
     site.converge()
     assert ways(site)["base20"] == "east"
     assert {site.reservation(name).state for name in ends} == {ReservationState.ACTIVE}
+
+
+def test_an_image_that_pauses_stays_on_the_circuit_that_it_was_led_to():
+    network = three()
+    site = FakeSite(network, ())
+    site.attach_all()
+    site.converge()
+    wanted = Constraints(include=("south",))
+    asked = Request("la-serena", "champaign", FlowClass.URGENT, 300_000_000, START_US, START_US + 60 * S, wanted)
+    site.use_cases.hold(lambda _: asked, lambda now_us: Created("full", now_us)).saved.result()
+    site.use_cases.commit("full").saved.result()
+    promise = site.announce(image(size_bytes=10**9, senders=("base20",)))
+    site.converge()
+    site.demand("base20")
+    site.clock.now_us = promise.rates[0].start_us
+    site.converge()
+    site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    led = ways(site)
+    assert led == {"base20": "east"}
+    for wants in (False, True):
+        site.demand("base20", wants=wants)
+        site.converge()
+        assert ways(site) == led
 
 
 def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_other(site):

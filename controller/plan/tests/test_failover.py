@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.plan.announcements import Announcement
 from controller.plan.failover import carried, late, redundant, without
-from controller.plan.flows import flow_on
+from controller.plan.flows import flow_on, standing_by
 from controller.plan.invariant import violations
 from controller.plan.plan import THE_REST, Plan, PlanInput, Selector
 from controller.plan.planning import planned
@@ -151,6 +151,24 @@ def test_a_flow_that_moves_goes_by_the_nearest_circuit_that_has_room_for_its_pro
     (moved,) = (f for f in led.flows if f.host == "base20")
     assert moved.path == path("base20", line)
     assert moved.floor_bps == pytest.approx(kept_bps, rel=0.001)
+
+
+def test_who_pauses_moves_neither_itself_nor_others_to_another_circuit(three):
+    booked = flow(BACKGROUND, "base23", "south", floor_bps=100_000_000)
+    both = [flow(URGENT, host, "north", floor_bps=300_000_000) for host in ("base20", "base21")]
+    kept = reserved(booked, *both)
+
+    def led(*pauses):
+        flows = [standing_by(replace(one, standby_bps=10**6)) if one.host in pauses else one for one in both]
+        promised_bps = {one.name: one.floor_bps for one in both if one.host in pauses}
+        demand = PlanInput((booked, *flows), {}, kept)
+        found = without(three, DEFAULT_POLICY, demand, NORTH, promised_bps=promised_bps).flows
+        return {one.host: (one.path[2], one.floor_bps) for one in found if one.host != "base23"}
+
+    assert led() == {"base20": ("south", 300_000_000), "base21": ("east", 300_000_000)}
+    assert led("base20") == {"base20": ("south", 0), "base21": ("east", 300_000_000)}
+    assert led("base21") == {"base20": ("south", 300_000_000), "base21": ("east", 0)}
+    assert led("base20", "base21") == {"base20": ("south", 0), "base21": ("east", 0)}
 
 
 @pytest.mark.parametrize(
