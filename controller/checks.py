@@ -163,11 +163,12 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
     """Refuse an announcement that cannot be meant.
 
     Raises:
-        NotAllowed: a class that is not announced, a host that is no sender, no bytes.
+        NotAllowed: a class that is not announced, a host that is no sender, no bytes, a deadline years ahead.
         NotKnown: a host that is not in the network.
     """
     if asked.flow_class not in ANNOUNCEABLE:
         raise NotAllowed("class", f"{asked.flow_class} is not announced, only {' and '.join(ANNOUNCEABLE)}")
+    check_deadline(asked.deadline_us)
     if asked.size_bytes <= 0:
         raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
     if not asked.senders or len(set(asked.senders)) < len(asked.senders):
@@ -177,6 +178,16 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
     if asked.lanes > 1:
         check_lanes(site.network, asked.senders, asked.target)
     check_connects(site.network, asked.target, asked.lanes, is_called=asked.is_called)
+
+
+def check_deadline(deadline_us: int | None) -> None:
+    """Refuse a deadline that is so far ahead as no time of a reservation may be.
+
+    Raises:
+        NotAllowed: it is.
+    """
+    if deadline_us is not None and deadline_us > MOST_AHEAD_US:
+        raise NotAllowed("deadline_s", "lies more than ten years ahead, for which nothing is promised")
 
 
 def check_connects(network: Network, target: str, lanes: int, *, is_called: bool) -> None:

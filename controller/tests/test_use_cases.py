@@ -285,8 +285,9 @@ def test_nothing_is_offered_that_lies_more_than_ten_years_ahead(site):
 
 
 def test_nothing_is_offered_to_an_announcement_that_lies_more_than_ten_years_ahead(site):
-    deadline_us = 10**15  # thirty years
-    refused = site.announce(image(size_bytes=10**18, deadline_us=deadline_us))
+    with pytest.raises(NotAllowed, match="deadline_s: lies more than ten years ahead"):
+        site.announce(image(deadline_us=MOST_AHEAD_US + 1))
+    refused = site.announce(image(size_bytes=10**18, deadline_us=MOST_AHEAD_US))
     assert isinstance(refused, Refused)
     assert [offer for offer in refused.offers if offer.end_us > START_US + MOST_AHEAD_US] == []
     nearer = site.announce(image("nearer", size_bytes=10**18, deadline_us=MOST_AHEAD_US // 2))

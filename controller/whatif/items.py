@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.checks import check_connects, check_lanes, check_times
+from controller.checks import check_connects, check_deadline, check_lanes, check_times
 from controller.errors import HeadwayError, NotAllowed
 from controller.plan.keys import flow_id
 from controller.plan.reservations import LEAST_BPS
@@ -101,6 +101,10 @@ def _check_reserved(section: ItemSection, senders: tuple[str, ...], problems: Pr
 def _check_announced(section: ItemSection, senders: tuple[str, ...], network: Network, problems: Problems) -> None:
     if section.mover.lock_step and section.mover.streams < section.lanes:
         problems.at("mover", "streams").add(f"need {section.lanes} or more in lock step: each lane has one of its own")
+    try:
+        check_deadline(section.deadline)
+    except NotAllowed as error:
+        problems.at("deadline").add(error.why)
     try:
         if section.lanes > 1:
             check_lanes(network, senders, section.target)

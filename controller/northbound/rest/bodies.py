@@ -262,7 +262,12 @@ class AnnouncementIn(Body):
     )
     target: Name = Field(alias="to", description="Receiving host.", examples=["arch"])
     deadline_s: float | None = Field(
-        default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
+        default=None,
+        gt=0,
+        le=10**9,
+        allow_inf_nan=False,
+        description="By when, seconds from now; at most ten years.",
+        examples=[30],
     )
     deadline_for: Literal["across", "stored"] = Field(
         default="across", description="By then all is to be across the network, or also stored by its receiver."

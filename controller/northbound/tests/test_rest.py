@@ -126,6 +126,7 @@ def test_a_deadline_that_cannot_be_met_is_a_problem_with_the_numbers_and_offers(
     [
         ({"bytes": -1}, 422, "bytes"),
         ({"deadline_s": 0}, 422, "deadline_s"),
+        ({"deadline_s": 10**9}, 422, "deadline_s"),
         ({"class": "fast"}, 422, "class"),
         ({"urgency": 3}, 422, "urgency"),
         ({"class": "predictable"}, 422, "class"),

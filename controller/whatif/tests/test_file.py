@@ -196,6 +196,7 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
         ),
         ({"workload": [RESERVED | {"from": []}]}, "workload[0].from: need at least one host, each once"),
         ({"workload": [RESERVED | {"for": "4000 d"}]}, "workload[0].for: lies more than ten years ahead"),
+        ({"workload": [ITEM | {"deadline": "4000 d"}]}, "workload[0].deadline: lies more than ten years ahead"),
         (
             {"circuits": {"north": {"delay": "0 s"}}},
             "circuits.north.delay: 0 s is out of bounds: it must be between 1 us and 10 s",
