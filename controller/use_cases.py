@@ -270,7 +270,7 @@ class UseCases:
             return self._save_and_tell("announcement.promised", asked.announcement_id, answer, asked)
 
     def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:
-        """Forget an announcement; its share goes back. What became of it is kept.
+        """Forget an announcement; its share goes back. What became of it is kept. One that was just released stays so.
 
         Raises:
             NotKnown: there is none of this name in the plan.
@@ -278,9 +278,13 @@ class UseCases:
         """
         with self._state.changed:
             now_us, ledger = self._now_to_decide(), self._state.wished.ledger
-            if announcement_id not in ledger.announcements:
+            known = ledger.announcements.get(announcement_id) or ledger.ended.released(announcement_id)
+            if known is None:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
-            check_own("announcement", announcement_id, ledger.announcements[announcement_id].owner, present_asker())
+            promise = known.announcement if isinstance(known, EndedAnnouncement) else known
+            check_own("announcement", announcement_id, promise.owner, present_asker())
+            if isinstance(known, EndedAnnouncement):
+                return self._save(known)
             ended = ledger.forget(announcement_id, now_us)
             return self._save(ended, self._telling_end("announcement.released", ended))
 

@@ -223,7 +223,8 @@ class PromiseOperations(Transport):
         return answer
 
     def release_announcement(self, id_: str) -> AnnouncementOut:
-        """Release an announcement: its bytes have arrived, its share goes back.
+        """Release an announcement: its bytes have arrived, its share goes back. One that is released already stays
+        so.
 
         What became of it is kept; the last counts of its senders come within a second.
         """

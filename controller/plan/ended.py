@@ -203,6 +203,12 @@ class Ended:
                 self._put(replace(ended, announcement=replace(known, delivered=without_last_counts(known.delivered))))
         return found
 
+    def released(self, announcement_id: str) -> EndedAnnouncement | None:
+        """Return the last of a name that has ended lately, if it was released; else None."""
+        of_name = [one for one in self.lately.values() if one.announcement.announcement_id == announcement_id]
+        last = max(of_name, key=lambda one: one.announcement.sequence, default=None)
+        return last if last is not None and last.ending is Ending.RELEASED else None
+
     def repeated(
         self, announcement_id: str, key: str, fingerprint: str
     ) -> Announcement | EndedAnnouncement | UsedKey | None:

@@ -215,6 +215,18 @@ def test_a_commit_whose_outcome_is_unknown_is_resolved_against_the_database(site
     assert site.use_cases.commit("held").saved.result(5) is None
 
 
+def test_a_release_that_is_repeated_while_it_is_being_saved_is_answered_once_it_is(site):
+    committed(site)
+    site.hangs()
+    site.database._save_within_s = 30
+    both = [site.use_cases.release("r"), site.use_cases.release("r")]
+    assert [one.saved.done() for one in both] == [False, False]
+    site.answers()
+    for one in both:
+        one.saved.result(5)
+    assert both[0].value == both[1].value
+
+
 def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_meanwhile(site):
     committed(site)
     site.hangs_after = True

@@ -90,6 +90,27 @@ def test_a_release_that_was_not_saved_is_neither_shown_nor_kept_and_its_counts_g
     assert total_bytes(known(site).delivered) == 3_000
 
 
+def test_a_release_that_is_repeated_while_it_is_being_saved_is_answered_once_it_is(site):
+    announced(site)
+    site.hangs()
+    site.database._save_within_s = 30
+    both = [site.use_cases.forget("image"), site.use_cases.forget("image")]
+    assert [one.saved.done() for one in both] == [False, False]
+    site.answers()
+    for one in both:
+        one.saved.result(5)
+    assert both[0].value == both[1].value == known(site)
+
+
+def test_a_release_that_is_repeated_and_not_saved_is_answered_to_nobody(site):
+    announced(site)
+    site.hangs()
+    for one in [site.use_cases.forget("image"), site.use_cases.forget("image")]:
+        with pytest.raises(DatabaseFailed):
+            one.saved.result(5)
+    assert not isinstance(known(site), EndedAnnouncement)
+
+
 def test_a_release_that_went_through_unheard_has_ended_with_all_that_was_counted(site):
     announced(site)
     tell(site, 1_000)

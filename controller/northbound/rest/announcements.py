@@ -10,6 +10,7 @@ from fastapi import Path, Query, Request, Response
 
 from controller.announced import Known, sequence_of
 from controller.checks import AnnouncementRequest
+from controller.errors import NotKnown
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements
@@ -19,8 +20,9 @@ from controller.northbound.rest.bodies import AnnouncementIn
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.queries import AnnouncementQuery
 from controller.plan.admission import Refused
+from controller.plan.announcement_states import Ending
 from controller.plan.announcements import Announcement
-from controller.plan.ended import UsedKey
+from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.plan import THE_REST
 
 DEALT_WITHIN_S, LOOKS_EVERY_S = 1.0, 0.005  # a promise that no host can be told of soon is answered nevertheless
@@ -112,11 +114,17 @@ class Announcements:
         return self._shown(self._announced.one(name))
 
     async def release(self, name: Name) -> Response:
-        """Release an announcement: its bytes have arrived, its share goes back.
+        """Release an announcement: its bytes have arrived, its share goes back. One that is released already stays so.
 
         What became of it is kept; the last counts of its senders come within a second.
         """
-        done = self._use_cases.forget(name)
+        try:
+            done = self._use_cases.forget(name)
+        except NotKnown:
+            known = await asyncio.to_thread(self._announced.one, name)
+            if isinstance(known, EndedAnnouncement) and known.ending is Ending.RELEASED:
+                return self._shown(known)
+            raise
         await once_saved(done.saved)
         return self._shown(done.value)
 
