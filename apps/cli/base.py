@@ -39,8 +39,12 @@ def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
 
 
 @contextlib.contextmanager
-def client_of(url: str) -> Iterator["Client"]:
+def client_of(url: str, token: Callable[[str], str | None] = identity.token) -> Iterator["Client"]:
     """Give the controller; what goes wrong with it is one line and an exit code.
+
+    Args:
+        url: its address.
+        token: is asked with it before each call for the token to show; None for none.
 
     Raises:
         ApiRefusal: for want of capacity.
@@ -51,7 +55,7 @@ def client_of(url: str) -> Iterator["Client"]:
 
     url = local(url)
     try:
-        yield Client(url, token=lambda: identity.token(url), tls=trust.context(url))
+        yield Client(url, token=lambda: token(url), tls=trust.context(url))
     except errors.ApiRefusal:
         raise
     except errors.ApiProblem as problem:

@@ -1,17 +1,20 @@
 """``headway events``: what happens, as it happens."""
 
 import json
+import time
+from collections.abc import Callable
 from datetime import tzinfo
 from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
 
-from apps.cli import base, options, shown
+from apps.cli import base, identity, options, shown
 from headway.stream import ServerSentEvent
 
 app = typer.Typer()
 STEP = "transition.step"  # many at each change of plan, and nothing to a person
+AGAIN_S = 1.0  # between two tries to have a token
 
 
 @app.command()
@@ -35,12 +38,35 @@ def events(
     """
     where = base.zone_option(zone)
     try:
-        with base.client_of(url) as controller:
+        with base.client_of(url, _patient()) as controller:
             for event in controller.follow_events():
                 if wanted(event, kinds or [], about, steps=steps):
                     typer.echo(_line(event, where, as_json))
     except KeyboardInterrupt:
         raise typer.Exit from None
+
+
+def _patient() -> Callable[[str], str | None]:
+    """Return what knows our token; after the first it waits for the next, as for a controller, and says so once."""
+    had = False
+
+    def token(url: str) -> str | None:
+        nonlocal had
+        is_said = False
+        while True:
+            try:
+                found, had = identity.token(url), True
+            except identity.NOTHING_TO_SHOW as why:
+                if not had:
+                    raise
+                if not is_said:
+                    typer.echo(f"headway: {why}; it is tried again until there is a token", err=True)
+                is_said = True
+                time.sleep(AGAIN_S)
+            else:
+                return found
+
+    return token
 
 
 def wanted(event: ServerSentEvent, kinds: list[str], about: str | None, *, steps: bool = False) -> bool:

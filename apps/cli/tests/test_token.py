@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from apps.cli import client, identity, token
+from apps.cli import client, events, identity, token
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
 from controller.security.token_file import TokenFile
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
+from headway.tests.scripted import PROBLEM, scripted
 from mininet_tests.testing.networks import chile_illinois
 
 
@@ -65,6 +66,36 @@ def test_a_command_may_print_the_token(file, url):
         said = run(client.app, "reservations", "--url", url, exit_code=2, HEADWAY_TOKEN_COMMAND=command)[1]
         assert why in said
         assert text not in said
+
+
+def test_events_go_on_once_there_is_a_token_again_and_say_once_that_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(events, "AGAIN_S", 0.0)
+    monkeypatch.setattr("headway.transport.COMES_BACK_S", 0.0)
+    printing = tmp_path / "prints.py"
+    printing.write_text(
+        "import pathlib, sys\n"
+        "asked = pathlib.Path(__file__).with_name('asked')\n"
+        "asked.write_text(asked.read_text() + '.' if asked.exists() else '.')\n"
+        "sys.exit('the issuer is away') if len(asked.read_text()) in (2, 3) else print('hw_1')\n"
+    )
+    stream = {"Content-Type": "text/event-stream"}
+    told = [b"id: %d\nevent: fault.began\ndata: {}\n\n" % number for number in (7, 8)]
+    ended = (401, {}, PROBLEM | {"status": 401, "detail": "its end has come"})
+    with scripted(*((200, stream, one) for one in told), ended) as server:
+        command = f"{sys.executable} {printing}"
+        words = ("events", "--json", "--url", server.url)
+        said, wrong = run(client.app, *words, exit_code=1, HEADWAY_TOKEN_COMMAND=command)
+    assert [json.loads(line)["id"] for line in said.splitlines()] == ["7", "8"]
+    waits, ends = wrong.splitlines()
+    assert (waits.count("the issuer is away"), "tried again" in waits) == (1, True)
+    assert "its end has come" in ends
+    assert [headers["Authorization"] for _, _, headers in server.asked] == ["Bearer hw_1"] * 3
+
+
+def test_events_end_if_there_is_no_token_at_the_start():
+    nothing = f"{sys.executable} -c 'raise SystemExit(3)'"
+    said = run(client.app, "events", "--url", "http://127.0.0.1:1", exit_code=2, HEADWAY_TOKEN_COMMAND=nothing)[1]
+    assert "printed no token" in said
 
 
 def test_who_has_too_small_a_role_is_told_which_it_takes(file, url):
