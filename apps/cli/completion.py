@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from apps.cli import identity, trust
@@ -26,7 +26,7 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
 
     url = local(os.environ.get("HEADWAY_URL", DEFAULT_URL))
     try:
-        shown = partial(identity.token, url)
+        shown = cache(partial(identity.token, url, quickly=True))
         return ask(Client(url, token=shown, tls=trust.context(url), timeout_s=TIMEOUT_S, waits_s=()))
     except (ApiError, *identity.NOTHING_TO_SHOW, trust.NotUsable):
         return None

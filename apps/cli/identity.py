@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 FILE_ENV, TOKEN_ENV, COMMAND_ENV = "HEADWAY_TOKENS", "HEADWAY_TOKEN", "HEADWAY_TOKEN_COMMAND"
-COMMAND_S = 60  # a person may have to log in meanwhile
+COMMAND_S, QUICK_S = 60.0, 1.0  # a person may have to log in meanwhile; where somebody waits, nobody can
 
 
 class NotOursAlone(Exception):
@@ -40,12 +40,16 @@ def logins_path() -> Path:
     return tokens_path().with_name("logins")
 
 
-def token(url: str) -> str | None:
+def token(url: str, *, quickly: bool = False) -> str | None:
     """Return the token that we show to a controller; None if we have none for it.
 
     A token of the files goes to its own URL only, and to no other controller but that of the same pair, all of whose
     addresses are in ``url``. An issuer's last minutes: that of a login
     is renewed, or a command prints the present one, as oidc-agent's ``oidc-token`` does.
+
+    Args:
+        url: the controller's, or those of a pair.
+        quickly: somebody waits, as at the tab key: a command has a second, and a login is not renewed.
 
     Raises:
         NotOursAlone: the file of the tokens, or of the logins.
@@ -54,31 +58,34 @@ def token(url: str) -> str | None:
     """
     said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
     if said or command:
-        return said or _printed(command)
+        return said or _printed(command, quickly)
     from headway.addresses import addresses  # takes time to import
 
     which = dict.fromkeys((url, *addresses(url)))
-    return next((found for one in which if (found := _kept(tokens_path(), one) or _of_login(one))), None)
+    return next((found for one in which if (found := _kept(tokens_path(), one) or _of_login(one, quickly))), None)
 
 
-def _of_login(url: str) -> str | None:
+def _of_login(url: str, quickly: bool) -> str | None:
     """Return the token of our login at a controller; None if there is none."""
     if not logins_path().exists():
         return None
     from apps.cli import login_work  # takes time to import
 
     try:
-        return login_work.current_token(logins_path(), url)
+        return (login_work.kept_token if quickly else login_work.current_token)(logins_path(), url)
     except login_work.NotOurLogins as error:
         raise NotOursAlone(str(error)) from error
     except login_work.LoginFailed as error:
         raise NoLogin(str(error)) from error
 
 
-def _printed(command: str) -> str:
+def _printed(command: str, quickly: bool) -> str:
     """Return the token that a command prints; no shell reads it."""
+    within_s, reads = (QUICK_S, subprocess.DEVNULL) if quickly else (COMMAND_S, None)
     try:
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=COMMAND_S, check=False)
+        done = subprocess.run(
+            shlex.split(command), stdin=reads, capture_output=True, text=True, timeout=within_s, check=False
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise NoTokenPrinted(f"{COMMAND_ENV}: {command}: {getattr(error, 'strerror', None) or error}") from error
     token = done.stdout.strip()

@@ -167,6 +167,16 @@ def finished(login: DeviceLogin, sleep: Callable[[float], object] = time.sleep) 
     raise LoginFailed(f"{why}: headway login again")
 
 
+def kept_token(path: Path, url: str) -> str | None:
+    """Return the token of the login at a controller as it is kept; None if there is none, or it has ended.
+
+    Raises:
+        NotOurLogins: others can read the file.
+    """
+    login = _read(path).get(url.rstrip("/"))
+    return login.token if login is not None and login.until_s > time.time() else None
+
+
 def current_token(path: Path, url: str) -> str | None:
     """Return the token of the login at a controller, renewed if it ends soon; None if there is no login.
 
