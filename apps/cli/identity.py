@@ -9,6 +9,8 @@ import stat
 import subprocess
 from pathlib import Path
 
+from apps.cli import trust
+
 FILE_ENV, TOKEN_ENV, COMMAND_ENV = "HEADWAY_TOKENS", "HEADWAY_TOKEN", "HEADWAY_TOKEN_COMMAND"
 COMMAND_S, QUICK_S = 60.0, 1.0  # a person may have to log in meanwhile; where somebody waits, nobody can
 
@@ -31,8 +33,7 @@ NOTHING_TO_SHOW = (NotOursAlone, NoLogin, NoTokenPrinted)
 def tokens_path() -> Path:
     """Return where our tokens are: lines of URL and token."""
     said = os.environ.get(FILE_ENV)
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(said) if said else Path(base) / "headway" / "tokens"
+    return Path(said) if said else trust.own_folder() / "tokens"
 
 
 def logins_path() -> Path:

@@ -1,5 +1,6 @@
 """``headway login``: by an issuer of OpenID Connect, in any browser, with a code; the tokens are kept and renewed."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,7 @@ def login(
     from headway.errors import NotAUrl
     from headway.transport import Transport
 
+    logins = _logins()
     try:
         Transport(url)
         began = login_work.begun(login_work.asked_of(issuer, client, trust.context(issuer, is_issuer=True)), scope)
@@ -39,7 +41,7 @@ def login(
             typer.echo(f"or open {began.direct}", err=True)
         with base.waiting("waiting for the browser"):
             kept = login_work.finished(began)
-        login_work.keep(identity.logins_path(), url, kept)
+        login_work.keep(logins, url, kept)
     except NotAUrl as error:
         base.stop(f"{error}; set --url or HEADWAY_URL", base.EXIT_USAGE)
     except (login_work.LoginFailed, trust.NotUsable) as error:
@@ -56,7 +58,15 @@ def logout(url: options.Url = options.DEFAULT_URL) -> None:
     from apps.cli import login_work
 
     try:
-        was = login_work.forget_login(identity.logins_path(), url)
+        was = login_work.forget_login(_logins(), url)
     except login_work.LoginFailed as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"logged out of {url}" if was else f"there was no login at {url}")
+
+
+def _logins() -> Path:
+    """Return where logins are kept; before anybody is sent to a browser it is said that there is no such place."""
+    logins = identity.logins_path()
+    if logins.parent == trust.NOWHERE:
+        base.stop("you have no home to keep a login in: set HOME or XDG_CONFIG_HOME", base.EXIT_USAGE)
+    return logins

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
 CA_ENV, CERTIFICATE_ENV = "HEADWAY_CA", "HEADWAY_CERTIFICATE"
 SYSTEM_CA = Path("/etc/headway/ca.pem")  # where the site's authority is on its controllers and hosts
+NOWHERE = Path(
+    "/nonexistent/headway"
+)  # the folder of who has no home; Debian's users without one are said to have that
 
 
 class NotUsable(Exception):
@@ -16,8 +19,11 @@ class NotUsable(Exception):
 
 
 def own_folder() -> Path:
-    """Return where our own files are."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway"
+    """Return where our own files are: ``NOWHERE`` if neither the environment nor the list of users says our home."""
+    try:
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway"
+    except RuntimeError:
+        return NOWHERE
 
 
 def context(url: str, *, is_issuer: bool = False) -> "ssl.SSLContext | None":
