@@ -129,12 +129,12 @@ def _asked(experiment: Experiment, words: list[str]) -> LaunchRequest:
     ours.add_argument("--out", type=Path, default=commands.ROOT / "out" / experiment.name)
     ours.add_argument("--publish", action="store_true")
     if experiment.place is Place.LAB:
-        ours.add_argument("--dilation", type=int)
+        ours.add_argument("--dilation", type=int, default=experiment.dilation)
     known, theirs = ours.parse_known_args(words)
     if known.publish and experiment.publishes:
         theirs.append("--publish")
-    dilation = (known.dilation or experiment.dilation) if experiment.place is Place.LAB else None
-    return LaunchRequest(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
+    arguments, dilation = (*experiment.arguments, *theirs), getattr(known, "dilation", None)
+    return LaunchRequest(experiment, arguments, known.out.absolute(), dilation, known.publish)
 
 
 def installed(asked: LaunchRequest) -> int:
@@ -168,7 +168,7 @@ def launched(asked: LaunchRequest) -> int:
     report = asked.out / "report.json"
     before = report.stat().st_mtime_ns if report.exists() else None
     shown = Shown(name, _expected_s(asked), sys.stdout)
-    shown.line(f"run: {name}: {asked.experiment.line}; {where(asked.experiment)}, into {asked.out}\n")
+    shown.line(f"run: {name}: {asked.experiment.line}; {where(asked.experiment, asked.dilation)}, into {asked.out}\n")
     code = followed(command(asked), shown)
     took_s = shown.elapsed_s
     if code:
@@ -181,7 +181,7 @@ def launched(asked: LaunchRequest) -> int:
         return EXIT_FAILED
     if not report.exists() or report.stat().st_mtime_ns == before:
         return EXIT_OK  # such as after the experiment's own --list
-    (asked.out / TOOK).write_text(json.dumps({"arguments": list(asked.arguments), "seconds": round(took_s)}) + "\n")
+    (asked.out / TOOK).write_text(json.dumps({**_what(asked), "seconds": round(took_s)}) + "\n")
     return _judged(asked, json.loads(report.read_text()), took_s, measured)
 
 
@@ -217,11 +217,15 @@ def command(asked: LaunchRequest) -> list[str]:
 
 
 def _expected_s(asked: LaunchRequest) -> float:
-    """Return how long it will take: as long as the last time with the same arguments, else what is known of it."""
+    """Return how long it will take: as long as the last time if that was the same, else what is known of it."""
     try:
         last = json.loads((asked.out / TOOK).read_text())
     except (OSError, ValueError):
         last = {}
-    if last.get("arguments") == list(asked.arguments):
-        return float(last["seconds"])
-    return 60 * asked.experiment.minutes
+    seconds = last.pop("seconds", None)
+    return float(seconds) if last == _what(asked) else 60 * asked.experiment.minutes
+
+
+def _what(asked: LaunchRequest) -> dict[str, Any]:
+    """Return by what a run is known to be the same as another one."""
+    return {"arguments": list(asked.arguments), "dilation": asked.dilation}

@@ -362,13 +362,13 @@ def listed() -> str:
         for one in EXPERIMENTS:
             if one.group is group:
                 lines.append(f"  {one.name:{width}}  {one.line}")
-                lines.append(f"  {'':{width}}  {where(one)}, about {minutes(one.minutes)}")
+                lines.append(f"  {'':{width}}  {where(one, one.dilation)}, about {minutes(one.minutes)}")
     return "\n".join(lines)
 
 
-def where(one: Experiment) -> str:
-    """Return where an experiment runs, as people read it."""
-    return f"lab, dilation {one.dilation}" if one.place is Place.LAB else one.place.value
+def where(one: Experiment, dilation: int | None) -> str:
+    """Return where an experiment runs, as people read it; in the lab with which dilation."""
+    return f"lab, dilation {dilation}" if one.place is Place.LAB else one.place.value
 
 
 def minutes(count: float) -> str:

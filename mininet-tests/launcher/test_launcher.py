@@ -105,7 +105,8 @@ def test_what_needs_the_lab_is_booted_in_it_at_its_dilation_with_the_users_argum
     assert command[0] == str(commands.BOOT)
     assert command[1:5] == ["--dilation", "2", "--out", str(tmp_path)]
     assert command[-4:] == ["--out", str(tmp_path), "--case", "openflow cut"]
-    assert cli.command(cli.request(["faults", "--dilation", "4"]))[2] == "4"
+    for dilation in ("4", "0"):  # the lab says that there is none of 0
+        assert cli.command(cli.request(["faults", "--dilation", dilation]))[2] == dilation
 
 
 def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
@@ -114,9 +115,9 @@ def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
     assert cli.command(cli.request(["freemon", "--publish"]))[-1] == "--publish"
 
 
-def experiment(source, tmp_path, monkeypatch, *, publish=False, shown_by=None, dilation=None):
+def experiment(source, tmp_path, monkeypatch, *, publish=False, shown_by=None, dilation=None, place=Place.HERE):
     """Run a program as if it were an experiment; return the exit code."""
-    one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1, shown_by=shown_by)
+    one = Experiment("tried", Group.BENCH, "a try", "none", place, 1, shown_by=shown_by)
     monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
     return cli.launched(cli.LaunchRequest(one, (), tmp_path, dilation, publish=publish))
 
@@ -225,10 +226,22 @@ def test_the_exit_code_says_whether_all_aims_hold(source, code, said, tmp_path, 
 
 
 def test_how_long_it_took_is_what_is_expected_the_next_time(tmp_path, monkeypatch, capsys):
-    (tmp_path / cli.TOOK).write_text('{"arguments": [], "seconds": 754}')
+    (tmp_path / cli.TOOK).write_text('{"arguments": [], "dilation": null, "seconds": 754}')
     experiment(WRITES.format("{}"), tmp_path, monkeypatch)
     assert "about 12:34 left: starting" in capsys.readouterr().out
     assert json.loads((tmp_path / cli.TOOK).read_text())["seconds"] < 60
+
+
+def test_a_run_at_another_dilation_is_said_to_be_that_and_says_nothing_of_how_long_this_one_takes(
+    tmp_path, monkeypatch, capsys
+):
+    for dilation, expected in ((4, "1:00"), (2, "1:00"), (2, "12:34")):
+        experiment(WRITES.format(json.dumps(HELD)), tmp_path, monkeypatch, dilation=dilation, place=Place.LAB)
+        said = capsys.readouterr().out
+        assert f"run: tried: a try; lab, dilation {dilation}, into" in said
+        assert f"about {expected} left: starting" in said
+        took = json.loads((tmp_path / cli.TOOK).read_text())
+        (tmp_path / cli.TOOK).write_text(json.dumps(took | {"seconds": 754}))
 
 
 class Terminal(io.StringIO):
