@@ -92,3 +92,13 @@ def test_what_is_offered_instead_of_a_change_is_handed_over_too(run):
     taken = offered(run("change", own, "--rate", "95Mbps", "--owner", "lsst", exit_code=3))["1"]
     assert taken[taken.index("--owner") + 1] == "group:lsst"
     assert json.loads(run(*taken, "--json"))["owner"] == "group:lsst"
+
+
+@pytest.mark.parametrize("owner", ["", "group:"])
+def test_an_owner_without_a_name_is_nobody_and_nothing_is_done(run, owner):
+    own = json.loads(run(*NIGHT, "--json"))["id"]
+    size = ("announce", "--from", "base20", "--to", "arch", "--bytes", "1MB", "--id", "image")
+    for asked in (NIGHT, size, ("change", own), ("reservations",), ("announcements",)):
+        said = run(*asked, "--owner", owner, exit_code=2)
+        assert said == f'headway: --owner: "{owner}" is nobody; name a group of yours, or token:NAME\n'
+    assert [one["owner"] for one in json.loads(run("reservations", "--json"))] == ["token:ana"]
