@@ -52,8 +52,11 @@ def history(
     if verify:
         _verify(database.url_of(config, database_url), _end(noted), as_json=as_json)
         return
-    if noted is not None:
-        base.stop("--noted goes with --verify", base.EXIT_USAGE)
+    for option, value in (("--noted", noted), ("--store", database_url)):
+        if value is not None:
+            base.stop(f"{option} goes with --verify", base.EXIT_USAGE)
+    if "" in {name, who}:
+        base.stop('"" is no name that anything has', base.EXIT_USAGE)
     where = base.zone_option(zone)
     yesterday_us = times.day_before_us(time.time_ns() // 1000, where)  # a time without a date is the last one
     since = base.instant(since, where, "--since", units.shown_time(yesterday_us))

@@ -92,7 +92,14 @@ def test_how_long_something_may_take_is_shown_as_a_duration_and_no_date(cli):
 
 def test_what_nothing_is_remembered_of_is_an_error(cli):
     assert "nothing is remembered of" in cli.run("history", "none", exit_code=1)[1]
-    assert "--noted goes with --verify" in cli.run("history", "--noted", "1:ab", exit_code=2)[1]
+    for option in ("--noted", "--store"):  # a controller is asked, not that database
+        assert f"{option} goes with --verify" in cli.run("history", option, "1:ab", exit_code=2)[1]
+
+
+def test_without_a_name_nobody_is_asked_for_all_there_is(cli):
+    cli.site.announce(image())
+    for words in ([""], ["--who", ""]):
+        assert cli.run("history", *words, exit_code=2) == ("", 'headway: "" is no name that anything has\n')
 
 
 def test_what_people_have_written_is_no_markup(cli):
