@@ -14,21 +14,23 @@ app = typer.Typer()
 Explain = Annotated[
     bool, typer.Option("--explain", help="Draw the steps by which it came about, with their times, instead.")
 ]
-Last = Annotated[int, typer.Option("--last", min=1, help="With --explain: so many transitions.")]
+Last = Annotated[int | None, typer.Option("--last", min=1, help="With --explain: so many transitions; else one.")]
 
 
 @app.command()
 def plan(
-    url: options.Url = options.DEFAULT_URL, explain: Explain = False, last: Last = 1, as_json: options.AsJson = False
+    url: options.Url = options.DEFAULT_URL, explain: Explain = False, last: Last = None, as_json: options.AsJson = False
 ) -> None:
     """Show the plan: who may send how much, and what each layer lets through now.
 
     headway plan
     headway plan --explain --last 3
     """
+    if last is not None and not explain:
+        base.stop("--last goes with --explain", base.EXIT_USAGE)
     with base.client_of(url) as controller:
         if explain:
-            _show(controller.list_transitions(), as_json, lambda steps: show_transitions(steps, last))
+            _show(controller.list_transitions(), as_json, lambda steps: show_transitions(steps, last or 1))
         else:
             _show(controller.get_plan(), as_json, tables.show_plan)
 

@@ -29,6 +29,7 @@ def test_the_steps_of_the_latest_transition_are_drawn_in_their_order(cli):
 def test_so_many_transitions_as_are_asked_for(cli):
     under_way(cli)
     assert cli.run("plan", "--explain", "--last", "2")[0].count("to epoch") == 2
+    assert cli.run("plan", "--last", "2", exit_code=2) == ("", "headway: --last goes with --explain\n")
 
 
 def test_where_nothing_has_changed_it_says_so(cli):
