@@ -60,10 +60,14 @@ def check(
     """
     from apps.cli import agent_setup, agent_tables
 
+    if sysctl and (as_json or store is not None):
+        raise agent_setup.failed("--sysctl prints a file of settings, and nothing else", EXIT_USAGE)
     if store is not None:
         from apps.cli import agent_store
 
         raise typer.Exit(agent_store.check_store(store, rate, most, as_json=as_json))
+    if not rtt:
+        raise agent_setup.failed("--rtt: say the round trip of the longest path, e.g. 180ms", EXIT_USAGE)
     config = options.nearest(context, "config")
     survey, wanted = agent_setup.surveyed(rate, rtt, to, mtu, connections, config)
     raise typer.Exit(agent_tables.show_check(survey, wanted, as_json=as_json, sysctl=sysctl))

@@ -251,7 +251,9 @@ def test_a_machine_without_the_cpu_for_a_rate_is_not_called_a_slow_disk(tmp_path
         (["--store", "/no/such/place"], 2, "--store: /no/such/place is no folder here"),
         (["--store", ".", "--bytes", "0"], 2, "--bytes: must be more than 0"),
         (["--store", ".", "--bytes", "900TB"], 1, "would be written: say less, --bytes 1GB"),
-        ([], 2, "--rtt: "),
+        ([], 2, "--rtt: say the round trip of the longest path, e.g. 180ms"),
+        (["--rtt", "1ms", "--sysctl", "--json"], 2, "--sysctl prints a file of settings, and nothing else"),
+        (["--store", ".", "--sysctl"], 2, "--sysctl prints a file of settings, and nothing else"),
     ],
 )
 def test_what_is_wrong_with_a_check_is_one_line(more, code, said):
