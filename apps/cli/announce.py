@@ -20,7 +20,7 @@ def announce(
     file: Annotated[Path | None, typer.Argument(help="A file that is to be sent: gives --bytes and --id.")] = None,
     senders: Annotated[
         str | None,
-        typer.Option("--from", help="Sending hosts, with commas; this host.", autocompletion=completion.hosts),
+        typer.Option("--from", help="Sending hosts, with commas; this host.", autocompletion=completion.sending_hosts),
     ] = None,
     target: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, database, options, shown, times
+from apps.cli import base, completion, database, options, shown, times
 from apps.cli.printed import new_table, show
 from topology import units
 
@@ -25,7 +25,12 @@ _DURATIONS = {"max_rtt_us", "deadline_us", "session_us"}  # every other value in
 @app.command()
 def history(
     name: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="The reservation's or announcement's; all if absent.")
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help="The reservation's or announcement's; all if absent.",
+            autocompletion=completion.promises,
+        ),
     ] = None,
     who: Annotated[str | None, typer.Option(help="By this principal, e.g. token:ana, local or controller.")] = None,
     since: Annotated[str | None, typer.Option(help="From then on, e.g. 22:00 or 2026-11-21T22:00:00Z.")] = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, options, printed, shown
+from apps.cli import base, completion, options, printed, shown
 from headway.errors import ApiProblem
 from topology import units
 
@@ -18,14 +18,20 @@ app = typer.Typer()
 
 @app.command()
 def maintenance(
-    circuit: Annotated[str | None, typer.Argument(help="The circuit that is worked on; without it, list.")] = None,
+    circuit: Annotated[
+        str | None,
+        typer.Argument(help="The circuit that is worked on; without it, list.", autocompletion=completion.circuits),
+    ] = None,
     start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, RFC 3339, now.")] = None,
     duration: Annotated[str | None, typer.Option("--for", help="How long, e.g. 2h; this or --until.")] = None,
     until: Annotated[str | None, typer.Option(help="The end, written as --start is.")] = None,
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
     only_look: Annotated[bool, typer.Option("--dry-run", help="Only say what it would break.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Though it breaks reservations.")] = False,
-    cancel: Annotated[str | None, typer.Option(help="Take the one of this id back.")] = None,
+    cancel: Annotated[
+        str | None,
+        typer.Option(help="Take the one of this id back.", autocompletion=completion.planned_maintenance),
+    ] = None,
     key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,

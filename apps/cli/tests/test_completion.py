@@ -1,12 +1,16 @@
-"""The tab key, when there is a token to be had first: somebody waits for it."""
+"""The tab key: what it knows of each command; and that nobody waits for it where a token is to be had first."""
 
 import json
+import shlex
 import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
-from apps.cli import completion, identity
+from apps.cli import completion, identity, main
+from apps.cli.tests.asked import NIGHT
+from controller.tests.fakes import image
 from headway.tests.scripted import scripted
 
 NOBODY = "http://127.0.0.1:1"
@@ -21,11 +25,32 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
+def typed(*words):
+    """What the shell offers for the last of these words."""
+    asked = {"_HEADWAY_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))}
+    asked["COMP_WORDS"] = shlex.join(("headway", *words[:-1])) + f" {words[-1]}"
+    return CliRunner().invoke(main.app, [], prog_name="headway", env=asked).stdout.split()
+
+
+def test_the_tab_key_knows_what_a_command_is_about(cli, monkeypatch):
+    monkeypatch.setenv("HEADWAY_URL", cli.url)
+    monkeypatch.setattr(completion, "TIMEOUT_S", 30.0)  # a busy machine is late
+    cli.site.announce(image("image"))
+    night = cli.json(*NIGHT, "--rate", "1Mbps")["id"]
+    fibre = cli.json("maintenance", "chile-illinois", "--for", "2h", "--force")["maintenance"]["id"]
+    assert typed("history", "") == [night, "image"]
+    assert typed("history", "im") == ["image"]
+    assert typed("maintenance", "ch") == ["chile-illinois"]
+    assert typed("maintenance", "--cancel", "") == [fibre]
+    assert typed("announce", "--from", "base20,base2") == [f"base20,base2{number}" for number in range(4)]
+    assert typed("announce", "--from", "base20") == ["base20"]
+
+
 def test_a_command_that_does_not_print_the_token_soon_is_not_waited_for(monkeypatch):
     monkeypatch.setenv("HEADWAY_URL", NOBODY)
     monkeypatch.setenv(identity.COMMAND_ENV, "sleep 60")
     began_s = time.monotonic()
-    assert completion.announcements("") == []
+    assert (completion.announcements(""), completion.promises("")) == ([], [])
     assert time.monotonic() - began_s < 10 * identity.QUICK_S
 
 
