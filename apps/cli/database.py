@@ -4,7 +4,7 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, NoReturn
 
 import typer
 
@@ -38,7 +38,7 @@ def backup(file: File, config: Config = USUAL, database: Url = None) -> None:
             for line in backed_up(url_of(config, database), rows):
                 out.write(line.encode())
     except (DatabaseError, OSError) as error:
-        base.stop(str(error), base.EXIT_FAILED)
+        stop_for(error)
     typer.echo(f"{file}: {_counted(rows)}", err=is_stdout)
 
 
@@ -59,7 +59,7 @@ def restore(file: File, config: Config = USUAL, database: Url = None) -> None:
     except UnicodeDecodeError:
         base.stop(f"{file}: this is no backup of a database", base.EXIT_FAILED)
     except (DatabaseError, OSError) as error:
-        base.stop(str(error), base.EXIT_FAILED)
+        stop_for(error)
     typer.echo(f"{done.shown}: {_counted(done.rows)}")
 
 
@@ -75,6 +75,13 @@ def url_of(config: Path, database: str | None) -> str:
         return part_of(config, DatabasePart)[0].store.url
     except ConfigError as error:
         base.stop(str(error), base.EXIT_USAGE)
+
+
+def stop_for(error: Exception) -> NoReturn:
+    """Say what is wrong in one line, and end: what was named may be no database, or could not be used."""
+    from controller.database.errors import UrlNotUsable
+
+    base.stop(str(error), base.EXIT_USAGE if isinstance(error, UrlNotUsable) else base.EXIT_FAILED)
 
 
 def _is_stdout(file: Path) -> bool:

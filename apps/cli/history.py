@@ -149,7 +149,7 @@ def _verify(url: str, noted: "ChainEnd | None", *, as_json: bool) -> None:
     try:
         found = verified(url, noted)
     except DatabaseError as error:
-        base.stop(str(error), base.EXIT_FAILED)
+        database.stop_for(error)
     end, fault = found.end, found.fault
     if as_json:
         broken = None if fault is None else {"number": fault.number, "why": fault.why}

@@ -52,6 +52,13 @@ def test_the_database_of_a_configuration_may_be_a_section_and_one_that_is_not_ri
     assert (code, said) == (2, f"headway: {config}: line 2: store.uri: there is no such key\n")
 
 
+@pytest.mark.parametrize("url", ["nonsense", "mysql://db/headway", ""])
+@pytest.mark.parametrize("command", [("backup", "-"), ("restore", "-"), ("history", "--verify")])
+def test_what_is_no_database_s_url_makes_no_sense(command, url):
+    code, said = run(*command, "--store", url)
+    assert (code, said.startswith("headway: the database's URL cannot be used: ")) == (2, True), said
+
+
 def test_of_two_backups_into_one_file_at_once_the_later_one_is_left_whole(tmp_path, monkeypatch):
     file, url = tmp_path / "b.jsonl", f"sqlite:///{tmp_path}/here.db"
     with closing(Database(url)) as database:
