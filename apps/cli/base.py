@@ -39,12 +39,15 @@ def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
 
 
 @contextlib.contextmanager
-def client_of(url: str, token: Callable[[str], str | None] = identity.token) -> Iterator["Client"]:
+def client_of(
+    url: str, token: Callable[[str], str | None] = identity.token, *, said_by: str = "--url or HEADWAY_URL"
+) -> Iterator["Client"]:
     """Give the controller; what goes wrong with it is one line and an exit code.
 
     Args:
         url: its address.
         token: is asked with it before each call for the token to show; None for none.
+        said_by: how one says another address.
 
     Raises:
         ApiRefusal: for want of capacity.
@@ -66,9 +69,9 @@ def client_of(url: str, token: Callable[[str], str | None] = identity.token) -> 
     except errors.NotTrusted as why:
         stop(f"{why}; trust the site's ca.pem: as {trust.own_folder()}/ca.pem, --ca or {trust.CA_ENV}", EXIT_FAILED)
     except errors.NoAnswer as why:
-        stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
+        stop(f"no controller at {url}: {why}; is it running? set {said_by}", EXIT_FAILED)
     except errors.NotAUrl as why:
-        stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
+        stop(f"{why}; set {said_by}", EXIT_USAGE)
     except (
         errors.NoSuchName,
         errors.NotAToken,

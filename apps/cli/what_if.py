@@ -97,7 +97,7 @@ def _wanted(
     from apps.cli.what_if_work import going_on
     from controller.live_site import live_site_of
 
-    with base.client_of(live or "") as controller:
+    with base.client_of(live or "", said_by="--live") as controller:
         said = controller.get_scenario()
     if said["version"] != __version__:
         typer.echo(f"headway: the controller is {said['version']}, this command {__version__}", err=True)

@@ -87,6 +87,13 @@ def test_a_mistake_is_said_in_words_and_ends_with_2(said, arguments, message):
     assert code == 2
 
 
+@pytest.mark.parametrize(("url", "code"), [("nonsense", 2), ("http://127.0.0.1:1", 1)])
+def test_where_no_controller_is_found_it_says_which_option_of_its_own_is_wrong(monkeypatch, url, code):
+    monkeypatch.setattr("headway.transport.WAITS_S", ())
+    done = CliRunner().invoke(command.app, ["--live", url])
+    assert (done.exit_code, done.stderr.endswith(" set --live\n")) == (code, True), done.stderr
+
+
 def test_another_version_is_said_and_what_it_does_not_know_ends_with_1(said, monkeypatch):
     monkeypatch.setattr(command, "__version__", "0.0.1")
     assert "this command 0.0.1" in said()[1]
