@@ -133,7 +133,7 @@ def zone_option(name: str | None) -> tzinfo:
     try:
         return times.zone(name)
     except ValueError as error:
-        stop(f"--zone: {error}", EXIT_USAGE)
+        stop(f"{'TZ' if name is None else '--zone'}: {error}", EXIT_USAGE)
 
 
 def instant(text: str | None, where: tzinfo, option: str, after: str | None = None) -> str | None:

@@ -46,6 +46,13 @@ def ended(*arguments):
     return done.exit_code, done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(("words", "named"), [((), "TZ"), (("--zone", "Nope"), "--zone")])
+def test_a_time_zone_that_is_none_is_2_and_said_of_what_has_named_it(monkeypatch, words, named):
+    monkeypatch.setenv("TZ", "Nope")
+    code, said = ended("reservations", *words)
+    assert (code, said) == (2, f'headway: {named}: there is no time zone "Nope", try "America/Santiago" or "UTC"')
+
+
 @pytest.mark.parametrize("words", [("reservation", ""), ("commit", "."), ("release", "")])
 def test_what_is_no_name_is_2_and_named(words):
     code, said = ended(*words, "--url", "http://127.0.0.1:1")
