@@ -43,6 +43,8 @@ def show(file: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(shown))
         return
+    if not shown:
+        typer.echo(f"no tokens in {file}")
     for one in shown:
         typer.echo(
             "{id}  {role:8}  {until}  {name}{inside}{over}".format(

@@ -122,6 +122,11 @@ def test_a_list_has_what_is_kept_and_neither_tokens_nor_hashes(file):
     assert [one["name"] for one in json.loads(file.read_text())] == ["bo"]
 
 
+def test_where_there_are_no_tokens_it_is_said(file):
+    assert run(token.app, "list", "--file", str(file)) == (f"no tokens in {file}\n", "")
+    assert run(token.app, "list", "--json", "--file", str(file)) == ("[]\n", "")
+
+
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a\x1b[31m", "x" * 65, "ana\n"])
 def test_a_name_is_a_word_that_can_stand_in_a_log(file, name):
     assert "NAME: need" in run(token.app, "make", "--role", "read", "--file", str(file), "--", name, exit_code=2)[1]
