@@ -92,7 +92,8 @@ class Operations(PromiseOperations):
     def get_health(self) -> HealthOut:
         """Return whether the wanted plan is in force in the switches and all that is promised is carried.
 
-        Of a controller that stands by: whether it knows of all that was promised until some seconds ago.
+        Of a controller that stands by: whether another one leads, and whether it knows of all that was promised
+        until some seconds ago.
         """
         answer: HealthOut = self.call(Asked("GET", "/healthz", repeatable=True, also=(503,)))
         return answer

@@ -20,7 +20,7 @@ from controller.northbound.rest.shapes import (
 )
 from controller.plan.delays import DelaySource, MeasuredDelay
 from controller.plan.invariant import Layers, violations
-from controller.plan.leading import PairStanding
+from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
 from controller.state.health import Trouble
@@ -149,12 +149,17 @@ def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int, standing
     }
 
 
-def standby_health(value: View, age_us: int) -> HealthOut:
-    """Return whether a controller that stands by knows of what was promised; whoever leads says how the site is."""
-    behind = f"this controller stands by, and what it knows of promises is {age_us / 1e6:.0f} s old"
+def standby_health(value: View, leader: LeaderView) -> HealthOut:
+    """Return whether somebody leads and a controller that stands by knows of what was promised.
+
+    Whoever leads says how the site is.
+    """
+    leaderless = [] if leader.holder else ["the pair: no controller leads"]
+    behind = f"this controller stands by, and what it knows of promises is {leader.age_us / 1e6:.0f} s old"
+    reasons = [*leaderless, *([behind] if leader.age_us >= STANDBY_BEHIND_US else [])]
     return {
-        "ok": age_us < STANDBY_BEHIND_US,
-        "reasons": [behind] if age_us >= STANDBY_BEHIND_US else [],
+        "ok": not reasons,
+        "reasons": reasons,
         "epoch": value.desired.epoch,
         "error": "",
         "hosts_missing": [name for name, state in value.hosts.items() if not state.connected],

@@ -44,11 +44,12 @@ class Views:
     def healthz(self) -> Response:
         """Return whether the wanted plan is in force in the switches and all that is promised is carried.
 
-        Of a controller that stands by: whether it knows of all that was promised until some seconds ago.
+        Of a controller that stands by: whether another one leads, and whether it knows of all that was promised until
+        some seconds ago.
         """
         leader = self._leader()
         if leader.standing is PairStanding.STANDBY:
-            health = render.standby_health(self._reports.view(), leader.age_us)
+            health = render.standby_health(self._reports.view(), leader)
             return answer(health, 200 if health["ok"] else 503)
         troubles = self._reports.troubles(self._connected())
         health = render.health(self._reports.view(), troubles, self._saves.unsaved_us, leader.standing)

@@ -219,6 +219,12 @@ def test_who_stands_by_is_well_if_it_knows_what_was_promised_just_now(asked):
     )
 
 
+def test_who_stands_by_while_nobody_leads_is_not_well(asked):
+    asked.view = replace(STANDS_BY, address="", holder="")
+    answer = asked.client.get("/healthz")
+    assert (answer.status_code, answer.json()["reasons"]) == (503, ["the pair: no controller leads"])
+
+
 def test_a_leader_of_which_nobody_knows_whether_it_leads_is_not_well(asked):
     why = "the pair: the database does not say that this controller still leads"
     asked.view = LEADS
