@@ -15,6 +15,7 @@ from controller.database.settings import (
     DatabaseSettings,
     PairSection,
     PairSettings,
+    RestReach,
     database_settings,
     pair_settings,
 )
@@ -35,6 +36,7 @@ from controller.settings.listen import (
     UnixSocket,
     address_or_socket,
     check_apart,
+    is_here,
     proxies_named,
     rest_address,
     rest_names,
@@ -207,6 +209,8 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"), tls=shown is not None
     )
     database = database_settings(file.store, problems.at("store"))
+    proxies = proxies_named(file.listen.proxies, listen.at("proxies"))
+    reach = RestReach(str(rest), is_here(str(rest)), by_rest is not None, bool(proxies))
     network, schedules, sold = _circuits(file, network, problems.at("circuits"))
     site = Site(
         network,
@@ -232,12 +236,12 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         switches_tls=(shown or tls) if by_tls else None,
         ovsdb_tls=shown,
         rest_tls=by_rest,
-        proxies=proxies_named(file.listen.proxies, listen.at("proxies")),
+        proxies=proxies,
         rest_socket=rest_socket,
         names=names,
         access=access,
         webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),
-        pair=pair_settings(file.pair, database, problems.at("pair")),
+        pair=pair_settings(file.pair, database, reach, problems.at("pair")),
     )
 
 

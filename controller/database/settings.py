@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from controller.database.database import Database
 from controller.database.errors import UrlNotUsable
 from controller.plan.leading import TTL_US
+from controller.settings.listen import is_here
 from controller.settings.sections import Duration, Section
 from topology import units
 from topology.problems import Problems
@@ -80,6 +81,7 @@ def database_settings(section: DatabaseSection, problems: Problems) -> DatabaseS
     return DatabaseSettings(section.url, section.retention)
 
 
+_PORT = re.compile(r":[0-9]+$")
 _ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/?", re.ASCII)
 
 
@@ -106,11 +108,31 @@ class PairSettings:
     others: tuple[str, ...] = ()
 
 
-def pair_settings(section: PairSection | None, database: DatabaseSettings, problems: Problems) -> PairSettings | None:
+@dataclass(frozen=True, slots=True)
+class RestReach:
+    """How REST is reached.
+
+    Attributes:
+        address: where it listens.
+        is_here: whether only this machine reaches that.
+        by_tls: whether it speaks TLS there.
+        has_proxies: whether others may ask by a proxy.
+    """
+
+    address: str
+    is_here: bool
+    by_tls: bool
+    has_proxies: bool
+
+
+def pair_settings(
+    section: PairSection | None, database: DatabaseSettings, reach: RestReach, problems: Problems
+) -> PairSettings | None:
     """Return the settings; None if the controller is alone."""
     if section is None:
         return None
-    _check_address(section.address, problems.at("address"))
+    if _check_address(section.address, problems.at("address")):
+        _check_reached(section.address, reach, problems.at("address"))
     for number, other in enumerate(section.others):
         _check_address(other, problems.at(f"others[{number}]"))
     if not database.url.startswith("postgresql"):
@@ -118,7 +140,29 @@ def pair_settings(section: PairSection | None, database: DatabaseSettings, probl
     return PairSettings(section.address.rstrip("/"), section.ttl, tuple(one.rstrip("/") for one in section.others))
 
 
-def _check_address(address: str, problems: Problems) -> None:
-    """Note what is no address; nothing else may stand in a header of a page."""
-    if not _ADDRESS.fullmatch(address):
+def _check_address(address: str, problems: Problems) -> bool:
+    """Return whether it is an address, and note what is none; nothing else may stand in a header of a page."""
+    is_one = _ADDRESS.fullmatch(address) is not None
+    if not is_one:
         problems.add(f'"{address}" is no address, need https://HOST:PORT')
+    return is_one
+
+
+def _check_reached(address: str, reach: RestReach, problems: Problems) -> None:
+    """Note an address to which others are passed on, and at which nobody answers them."""
+    if reach.has_proxies:
+        return
+    scheme, _, where = address.rstrip("/").partition("://")
+    if reach.is_here and not is_here(where if _PORT.search(where) else f"{where}:443"):
+        problems.add(
+            f'others are passed on to "{address}", and only this machine reaches listen.rest, {reach.address}: say '
+            "listen: {rest: 0.0.0.0:8080, tls: {certificate: NAME.pem, key: NAME.key}}, made by: headway pki rest DIR "
+            "--name NAME; or name the proxy before it in listen.proxies"
+        )
+    elif scheme == "https" and not reach.by_tls:
+        problems.add(
+            f'"{address}" is TLS, and listen.rest is plain text: say listen: {{tls: {{certificate: NAME.pem, key: '
+            "NAME.key}}, made by: headway pki rest DIR --name NAME; or name the proxy before it in listen.proxies"
+        )
+    elif scheme == "http" and reach.by_tls:
+        problems.add(f'"{address}" is plain text, and listen.rest is TLS: say https://{where}')

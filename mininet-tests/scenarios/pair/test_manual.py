@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import ssl
 import subprocess
 from contextlib import ExitStack
 
@@ -36,12 +38,17 @@ class PageSite:
         self.pair = {name: f"127.0.0.1:{free_port()}" for name in "ab"}
         path = f"{HEADWAY.parent}:{os.environ['PATH']}"
         at = {"PGHOST": self._socket.replace("%2F", "/"), "PGUSER": "headway", "PGDATABASE": "postgres"}
-        self._environment = at | {"PATH": path, "COLUMNS": "200"}
+        self._environment = at | {"PATH": path, "COLUMNS": "200", "HEADWAY_CA": str(folder / "pki/ca.pem")}
+        made = ("init pki --name Site", "rest pki --name 127.0.0.1")
+        for each in (*(f"pki {one}" for one in made), "token make operator --role admin --file tokens"):
+            printed = subprocess.run([HEADWAY, *each.split()], cwd=folder, check=True, capture_output=True, text=True)
+        self._environment["HEADWAY_TOKEN"] = self._token = printed.stdout.split()[0]
+        self._trusts = ssl.create_default_context(cafile=folder / "pki/ca.pem")
 
     def here(self, text):
         """What the page says, with this site's addresses."""
         for name, rest in self.pair.items():
-            text = text.replace(f"https://ctl-{name}.example.org:8080", f"http://{rest}")
+            text = text.replace(f"https://ctl-{name}.example.org:8080", f"https://{rest}")
         text = text.replace("runuser -u headway-controller -- ", "")  # the user is made by the package
         return text.replace("@db.example.org/headway", f"@/headway?host={self._socket}")
 
@@ -53,12 +60,23 @@ class PageSite:
         if name == "b":
             a, b = self.pair.values()
             section = section.replace(a, "first").replace(b, a).replace("first", b)
-        listen = {"rest": self.pair[name]} | {of: f"127.0.0.1:{free_port()}" for of in ("openflow", "agents")}
-        said = {"network": section_of(chile_illinois(100_000_000_000)), "listen": listen}
+        said = yaml.safe_load(section)
+        said["listen"] |= {"rest": self.pair[name]}  # the page's is of all addresses: there is one machine here
+        said["listen"] |= {of: f"127.0.0.1:{free_port()}" for of in ("openflow", "agents")}
+        said["network"] = section_of(chile_illinois(100_000_000_000))
         config = self._folder / name / "controller.yaml"
         config.parent.mkdir()
-        config.write_text(yaml.safe_dump(said | yaml.safe_load(section)))
+        for end in ("pem", "key"):
+            shutil.copy(self._folder / f"pki/rest/127.0.0.1.{end}", config.parent / f"rest.{end}")
+        shutil.copy(self._folder / "tokens", config.parent)
+        config.write_text(yaml.safe_dump(said))
         return config
+
+    def stands_by(self):
+        """Whether one leads and the other stands by."""
+        command = [HEADWAY, "leader", "--json", "--url", ",".join(f"https://{rest}" for rest in self.pair.values())]
+        asked = subprocess.run(command, check=True, capture_output=True, env=self._environment)
+        return b'"standbys": []' not in asked.stdout
 
     def follow(self, block, config=CONFIG):
         """Do what a block of the page says, and find that it prints what it says."""
@@ -67,7 +85,8 @@ class PageSite:
                 name, value = self.here(command).removeprefix("export ").split("=")
                 self._environment[name] = value
             elif command == STARTED:
-                one = Running(config, f"http://{self.pair[config.parent.name]}")
+                url = f"https://{self.pair[config.parent.name]}"
+                one = Running(config, url, trusts=self._trusts, token=self._token)
                 self._parts.callback(one.end)
                 one.start()
             else:
@@ -102,10 +121,5 @@ def test_a_pair_is_set_up_by_the_commands_of_the_page(tmp_path):
         site.follow(database)
         for name in site.pair:
             site.follow(machine, site.configured(name))
-        headway = [HEADWAY, "leader", "--json", "--url", ",".join(f"http://{rest}" for rest in site.pair.values())]
-
-        def stands_by():
-            return b'"standbys": []' not in subprocess.run(headway, check=True, capture_output=True).stdout
-
-        eventually(stands_by, within_s=60, what="one stands by")
+        eventually(site.stands_by, within_s=60, what="one stands by")
         site.follow(anywhere)
