@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import structlog
 import yaml
-from typer.testing import CliRunner
 
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from apps.configuration import parsed
 from controller.database import Database
 from controller.northbound.tests.site import api_of

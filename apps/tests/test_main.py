@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from apps import start_check
 from apps.cli.main import PANELS, app
+from apps.cli.tests.running import CliRunner
 from controller.database import Changes, Database, DatabaseBusy, PurchaseRow
 from controller.database.schema import known_schemas
 from controller.plan.reservations import Constraints

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner
 
 from apps.cli import client, place
+from apps.cli.tests.running import CliRunner
 from apps.web import web
 from apps.web_local import local_socket
 from controller.northbound.access import AccessRules

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 import structlog
-from typer.testing import CliRunner
 
 from apps.cli import client
+from apps.cli.tests.running import CliRunner
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served

@@ -4,9 +4,9 @@ import json
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from mininet_tests.testing.networks import FILES, loaded
 from topology.network_text import section_of
 

@@ -8,10 +8,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import agent_setup, agent_store
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus, Identity
 from hostagent.stores.measure import StoreMeasure

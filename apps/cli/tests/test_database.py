@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from controller.database import Database
 from controller.database.backup import backed_up
 from controller.tests.database_child import reservation

@@ -1,9 +1,9 @@
 """The exit codes are those that docs/cli.md has, whichever command it is."""
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import client
+from apps.cli.tests.running import CliRunner
 
 ENDS = ("--from", "base20", "--to", "arch")
 COMMANDS = {

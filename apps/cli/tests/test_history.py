@@ -5,9 +5,9 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from controller.database import Database
 from controller.tests.changes_contract import recorded
 from controller.tests.database_child import reservation

@@ -4,10 +4,10 @@ import contextlib
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import base
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 
 ALONE = {"standing": "alone"}
 MOVED = {"leader": "a", "standbys": ["b"]}

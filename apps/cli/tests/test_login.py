@@ -12,10 +12,10 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import identity, login_work, trust
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.known import IssuerTokens

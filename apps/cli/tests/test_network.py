@@ -6,11 +6,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
-from typer.testing import CliRunner
 
 from apps.cli.main import app
 from apps.cli.network_svg import drawn
 from apps.cli.network_text import tree
+from apps.cli.tests.running import CliRunner
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois
 from topology.addresses import shown_address

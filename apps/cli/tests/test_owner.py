@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 import structlog
-from typer.testing import CliRunner
 
 from apps.cli import client, token
 from apps.cli.tests.asked import offered
+from apps.cli.tests.running import CliRunner
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from typer.testing import CliRunner
 
 from apps.cli import pki
+from apps.cli.tests.running import CliRunner
 from hostagent.errors import AgentConfigError
 from hostagent.settings import loaded, parsed_settings
 from mininet_tests.testing.networks import FILES

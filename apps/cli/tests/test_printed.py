@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 from apps.cli import client, printed, top_frame
 from apps.cli.tests.asked import NIGHT
+from apps.cli.tests.running import CliRunner
 
 
 def said(cli, *arguments, columns=None):

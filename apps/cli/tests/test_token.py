@@ -5,9 +5,9 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import client, events, identity, token
+from apps.cli.tests.running import CliRunner
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of

@@ -5,9 +5,9 @@ import json
 import os
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import main, pki, trust
+from apps.cli.tests.running import CliRunner
 from apps.web import web
 from controller.northbound.tests.site import api_of
 from controller.security.tls import ServerTls

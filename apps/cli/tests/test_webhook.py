@@ -5,9 +5,9 @@ import resource
 import stat
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import webhook
+from apps.cli.tests.running import CliRunner
 from controller.northbound.tests.receiver import receiving
 from controller.settings.webhooks import secret_of
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import apps.cli.what_if_work as work
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from mininet_tests.testing.networks import FILES
 
 SCENARIO = {

@@ -4,10 +4,10 @@ import json
 from zoneinfo import ZoneInfo
 
 import pytest
-from typer.testing import CliRunner
 
 import apps.cli.what_if as command
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 from apps.cli.times import local_instant_us
 from topology.units import shown_time
 
