@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import completion, identity, main
 from apps.cli.tests.asked import NIGHT
+from apps.cli.tests.running import CliRunner
 from controller.tests.fakes import image
 from headway.tests.scripted import scripted
 

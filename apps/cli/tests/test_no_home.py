@@ -1,10 +1,10 @@
 """A user without a home, as in some containers: whatever needs no file of his own works."""
 
 import pytest
-from typer.testing import CliRunner
 
 from apps.cli import identity, trust
 from apps.cli.main import app
+from apps.cli.tests.running import CliRunner
 
 
 @pytest.fixture(autouse=True)
