@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps.cli import base, completion, offers, options, refusals, shown
+from apps.cli import base, completion, offers, options, owners, refusals, shown
 from headway.errors import ApiRefusal
 from topology import units
 
@@ -79,7 +79,7 @@ def announce(
         body["session_s"] = shown.seconds(session_us)
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
-    body |= _ends(url, senders, target) | options.connections_asked(dest_port, local_port) | options.owner_asked(owner)
+    body |= _ends(url, senders, target) | options.connections_asked(dest_port, local_port) | owners.owner_asked(owner)
     try:
         with base.repeatable(key), base.client_of(url) as controller:
             promise = controller.announce(body, idempotency_key=key)

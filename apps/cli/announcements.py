@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, completion, options, printed, shown
+from apps.cli import base, completion, options, owners, printed, shown
 from controller.plan.announcement_states import AnnouncementState
 from topology import units
 
@@ -47,7 +47,7 @@ def announcements(
             page = controller.list_announcements(
                 limit=1000,
                 state=options.words(state),
-                owner=options.owners(owner),
+                owner=owners.owners(owner),
                 mine=mine or None,
                 cursor=cursor,
             )

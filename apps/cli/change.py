@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, offers, options, refusals, tables
+from apps.cli import base, offers, options, owners, refusals, tables
 from headway.errors import ApiRefusal
 from topology import units
 
@@ -52,7 +52,7 @@ def change(
         "start": base.instant(start, where, "--start"),
     }
     duration_us = base.quantity(duration, units.duration_us, "--for")
-    asked |= {"class": flow_class, "description": description, "owner": options.owner(owner)}
+    asked |= {"class": flow_class, "description": description, "owner": owners.owner(owner)}
     with base.client_of(url) as controller:
         known = controller.get_reservation(name)
     paths = {"include": include, "exclude": exclude, "backup": backup, **base.rtt_bound(max_rtt)}

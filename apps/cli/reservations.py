@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, completion, options, shown, tables
+from apps.cli import base, completion, options, owners, shown, tables
 from controller.plan.lifecycle import ReservationState
 from topology import units
 
@@ -55,7 +55,7 @@ def reservations(
                 to=z_end,
                 after=after,
                 before=before,
-                owner=options.owners(owner),
+                owner=owners.owners(owner),
                 mine=mine or None,
             )
             found += page["reservations"]

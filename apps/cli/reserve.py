@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apps.cli import base, identity, offers, options, refusals, shown, tables
+from apps.cli import base, identity, offers, options, owners, refusals, shown, tables
 from headway.errors import ApiError, ApiRefusal
 from topology import units
 
@@ -54,7 +54,7 @@ def reserve(
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup}
     body["constraints"] |= base.rtt_bound(max_rtt)
-    body |= options.connections_asked(dest_port, local_port) | options.owner_asked(owner)
+    body |= options.connections_asked(dest_port, local_port) | owners.owner_asked(owner)
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.url_arguments(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
