@@ -42,10 +42,11 @@ def network_of(values: object, problems: Problems) -> Network | None:
         _read_circuit(circuit, inside, problems.at("circuits", circuit), found)
     keys.close()
     mtu_bytes = said_bytes or min((each for each, _ in found.mtus), default=USUAL_MTU_BYTES)
-    check_network(found, Framing(mtu_bytes), problems)
+    framing = _framing(mtu_bytes, found)
+    check_network(found, framing, problems)
     if len(problems.found) > before or name is None:
         return None
-    return _built(name, mtu_bytes, found)
+    return _built(name, framing, found)
 
 
 def _read_site(site: str, values: object, problems: Problems, found: SaidNetwork) -> None:
@@ -245,18 +246,23 @@ def _far_link(rate_bps: int | None, delay_us: int | None, circuit: str | None) -
     return Link(rate_bps, delay_us, rate_bps * PORT_BUFFER_US // 8_000_000, 0, "", circuit)
 
 
-def _built(name: str, mtu_bytes: int, found: SaidNetwork) -> Network:
+def _framing(mtu_bytes: int, found: SaidNetwork) -> Framing:
+    """Return how segments are wrapped, at most: in a VLAN's tag if a circuit has one, in IPv6 if a host has."""
+    tags = int(any(end.link.vlan_vid is not None for circuit in found.circuits for end in circuit.ends))
+    hosts = [host for host, _, _ in found.hosts] + [host for _, host, _ in found.far.values()]
+    return Framing(mtu_bytes, tags, any(6 in families(host.prefixes) for host in hosts))
+
+
+def _built(name: str, framing: Framing, found: SaidNetwork) -> Network:
     """Return the network. A circuit that has another beside it is a node of its own."""
     beside = Counter(_pair(circuit) for circuit in found.circuits)
     lines = {circuit.name: Line(circuit.name) for circuit in found.circuits if beside[_pair(circuit)] > 1}
-    tags = int(any(end.link.vlan_vid is not None for circuit in found.circuits for end in circuit.ends))
     far_hosts = tuple(host for _, host, _ in found.far.values())
     hosts = (*(host for host, _, _ in found.hosts), *far_hosts)
-    is_ipv6 = any(6 in families(host.prefixes) for host in hosts)
     switches = (switch for switch, _ in found.switches.values())
     edges = (edge for edge, _, _ in found.far.values())
     nodes: tuple[Node, ...] = (*switches, *edges, *lines.values(), *hosts)
-    network = Network(name, Framing(mtu_bytes, tags, is_ipv6), nodes)
+    network = Network(name, framing, nodes)
     for host, port, _ in found.hosts:
         down = port.link
         number = sum(other.machine == host.machine for other in hosts[: hosts.index(host)])

@@ -165,6 +165,16 @@ def test_what_is_wrong_is_said_with_its_place_and_the_cure(section, problem):
     assert any(problem in found for found in problems.found), problems.found
 
 
+@pytest.mark.parametrize("way_back", ["91 Mbit/s", "93 Mbit/s"])
+def test_a_way_back_must_carry_the_answers_of_ipv6_in_a_vlan_where_there_are_such(way_back):
+    section = with_addresses("10.1.0.1", "2001:db8::1")
+    circuit = GOOD["circuits"]["chile-illinois"]
+    section["circuits"] = {"chile-illinois": circuit | {"z": circuit["z"] | {"rate": way_back, "vlan": 9}}}
+    problems = Problems(values=section)
+    is_right = network_of(section, problems) is not None
+    assert is_right == (way_back == "93 Mbit/s"), problems.found
+
+
 @pytest.mark.parametrize(
     ("site", "problem"),
     [
