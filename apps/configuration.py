@@ -211,7 +211,7 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
     database = database_settings(file.store, problems.at("store"))
     proxies = proxies_named(file.listen.proxies, listen.at("proxies"))
     reach = RestReach(str(rest), is_here(str(rest)), by_rest is not None, bool(proxies))
-    network, schedules, sold = _circuits(file, network, problems.at("circuits"))
+    network, schedules, sold = _circuits(file, network, folder, problems.at("circuits"))
     site = Site(
         network,
         policy,
@@ -246,10 +246,10 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
 
 
 def _circuits(
-    file: _File, network: Network, problems: Problems
+    file: _File, network: Network, folder: Path, problems: Problems
 ) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, Seller]]:
     """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
-    sold = providers.sellers(file.circuits, network.framing.mtu_bytes, problems)
+    sold = providers.sellers(file.circuits, network.framing.mtu_bytes, folder, problems)
     vids = providers.vlan_vids(file.circuits, sold, problems)
     providers.check_handed_over(network, sold, problems)
     for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():

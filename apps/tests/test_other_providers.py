@@ -9,6 +9,7 @@ import pytest
 from apps.configuration import parsed
 from controller.errors import ConfigError
 from controller.plan.purchases import Period, PurchaseState
+from controller.security import pki_files
 from mininet_tests.testing.networks import chile_illinois
 from topology.network_text import section_of
 
@@ -77,14 +78,14 @@ def beside(installed, monkeypatch):
     monkeypatch.syspath_prepend(installed)
 
 
-def configured(vlans=None, **circuit):
+def configured(vlans=None, folder=Path(), **circuit):
     """The settings of a site whose circuit is sold by somebody; the network's file says the VLANs at its ends."""
     network = section_of(chile_illinois(10**10))
     for end, vlan in (vlans or {}).items():
         network["circuits"]["chile-illinois"][end]["vlan"] = vlan
     listen = {"rest": "127.0.0.1:8080", "openflow": "127.0.0.1:6653", "agents": "127.0.0.1:50051"}
     data = {"network": network, "listen": listen, "circuits": {"chile-illinois": circuit}}
-    return parsed(data, "test.yaml")
+    return parsed(data, "test.yaml", folder)
 
 
 @pytest.mark.usefixtures("beside")
@@ -136,6 +137,20 @@ NSI = {
 
 def test_a_circuit_of_nsi_has_its_lead_time_and_its_vlan():
     assert configured(nsi=NSI, vlan_vid=2000).site.lead_us == {"chile-illinois": 304_000_000}
+
+
+def test_files_of_a_seller_begin_at_the_folder_of_the_configuration(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("of-the-test")
+    secret.chmod(0o600)
+    pki_files.init(tmp_path, "example", pki_files.now(), 1000)
+    login = {"url": "https://login.example/token", "client": "c", "secret_file": "secret"}
+    for credentials in ({"token_file": "secret"}, {"login": login}):
+        found = configured(folder=tmp_path, nsi=NSI | credentials | {"tls": {"ca": "ca.pem"}})
+        assert "chile-illinois" in found.sellers
+    with pytest.raises(ConfigError) as error:
+        configured(folder=tmp_path, nsi=NSI | {"token_file": "none"})
+    assert f"file {tmp_path}/none: cannot be read" in error.value.problems[0]
 
 
 OPEN = NSI | {"dest": NSI["dest"].partition("?")[0]}

@@ -1,11 +1,9 @@
 """What is written of credentials: a token, or a login that gives tokens."""
 
-from pathlib import Path
-
 from controller.providers.errors import SecretUnusable
 from controller.providers.secrets import Secret, secret_from
 from controller.providers.tokens import Login, LoginSettings
-from controller.settings.sections import Section
+from controller.settings.sections import FilePath, Section
 from topology.problems import Problems
 
 
@@ -16,14 +14,14 @@ class LoginSection(Section):
     client: str
     user: str = ""
     secret_env: str | None = None
-    secret_file: Path | None = None
+    secret_file: FilePath | None = None
 
 
 class CredentialsSection(Section):
     """One of the three is given."""
 
     token_env: str | None = None
-    token_file: Path | None = None
+    token_file: FilePath | None = None
     login: LoginSection | None = None
 
 

@@ -1,7 +1,5 @@
 """The section ``nsi`` of a circuit, and NSI as a kind of provider."""
 
-from pathlib import Path
-
 from pydantic import Field
 
 from controller.providers.credentials import CredentialsSection, token_of
@@ -9,14 +7,14 @@ from controller.providers.kinds import ProviderKind, Seller
 from controller.providers.nsi import NsiProvider
 from controller.providers.nsi_tls import ssl_context
 from controller.providers.nsi_values import NsiSettings, TlsFiles
-from controller.settings.sections import Duration, Rate, Section
+from controller.settings.sections import Duration, FilePath, Rate, Section
 from topology.problems import Problems
 
 
 class _TlsSection(Section):
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    ca: FilePath | None = None
+    certificate: FilePath | None = None
+    key: FilePath | None = None
 
 
 class NsiSection(CredentialsSection):

@@ -1,6 +1,7 @@
 """The section ``circuits`` of the configuration: who sells each circuit, and when a leased one has less to give."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import ConfigDict, Field
 
@@ -87,12 +88,13 @@ def check_handed_over(network: Network, sold: Mapping[str, Seller], problems: Pr
             )
 
 
-def sellers(sections: dict[str, CircuitSection], mtu_bytes: int, problems: Problems) -> dict[str, Seller]:
+def sellers(sections: dict[str, CircuitSection], mtu_bytes: int, folder: Path, problems: Problems) -> dict[str, Seller]:
     """Return, by circuit that is bought at need, who sells it; what is wrong goes to ``problems``.
 
     Args:
         sections: by circuit.
         mtu_bytes: what each circuit has to carry.
+        folder: where relative paths in them begin.
         problems: of them all.
     """
     found = {}
@@ -102,24 +104,21 @@ def sellers(sections: dict[str, CircuitSection], mtu_bytes: int, problems: Probl
             problems.at(name).add(f"it is bought of one provider, not of {' and '.join(section.bought_of)}")
             continue
         for kind, written in section.bought_of.items():
-            seller = _seller(installed.get(kind), installed, written, mtu_bytes, problems.at(name, kind))
+            here = problems.at(name, kind)
+            known = _known(kind, installed, here)
+            said = None if known is None else checked_section(written, known.section, folder, here)
+            seller = None if known is None or said is None else known.seller(said, mtu_bytes, here)
             if seller is not None:
                 found[name] = seller
     return found
 
 
-def _seller(
-    kind: ProviderKind | UnusableKind | None,
-    installed: Mapping[str, ProviderKind | UnusableKind],
-    written: object,
-    mtu_bytes: int,
-    here: Problems,
-) -> Seller | None:
+def _known(name: str, installed: Mapping[str, ProviderKind | UnusableKind], here: Problems) -> ProviderKind | None:
+    kind = installed.get(name)
     if kind is None:
         here.add(f"there is no such key, and no such provider is installed; there are {', '.join(sorted(installed))}")
         return None
     if isinstance(kind, UnusableKind):
         here.add(kind.why)
         return None
-    section = checked_section(written, kind.section, here)
-    return None if section is None else kind.seller(section, mtu_bytes, here)
+    return kind

@@ -78,10 +78,17 @@ def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | Non
         return None, wrong
 
 
-def checked_section(data: object, shape: type[T], problems: Problems) -> T | None:
-    """Return one section in what YAML has read; None if it has problems, which go to ``problems``."""
+def checked_section(data: object, shape: type[T], folder: Path, problems: Problems) -> T | None:
+    """Return one section in what YAML has read; None if it has problems, which go to ``problems``.
+
+    Args:
+        data: that.
+        shape: what the section is.
+        folder: where each ``FilePath`` in it begins that is relative.
+        problems: of the section.
+    """
     try:
-        return shape.model_validate(data)
+        return shape.model_validate(data, context={"folder": folder})
     except ValidationError as error:
         for problem in error.errors():
             problems.at(*problem["loc"]).add(_message(problem))

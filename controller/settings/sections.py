@@ -1,8 +1,9 @@
 """What sections of the configuration are made of: no unknown keys, and quantities with their units."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from topology import units
 
@@ -17,6 +18,15 @@ Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
 Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
 Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
+
+
+def _from_folder(path: Path, info: ValidationInfo) -> Path:
+    """Return a path; a relative one begins at the ``folder`` of the validation's context."""
+    folder: Path = (info.context or {}).get("folder", Path())
+    return folder / path
+
+
+FilePath = Annotated[Path, AfterValidator(_from_folder)]
 
 
 class Section(BaseModel):
