@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice, zip_longest
+from itertools import chain, count, zip_longest
 
 from apps.cli.network_asked import FoundBridge, FoundPort
 from topology.protocol import Hello, HostInterface
@@ -81,7 +81,7 @@ def _lines(bridges: Sequence[FoundBridge], callers: Sequence[_Caller]) -> Iterat
     whose = "port or an agent's host" if callers else "port"
     yield f"mtu: {min(largest, default=_USUAL_MTU_BYTES)}                  # the smallest that a {whose} has"
     yield "sites:"
-    names = _site_names(bridges)
+    names = _site_names(bridges, callers)
     for bridge, site in zip(bridges, names, strict=True):
         yield f"  {site}:  # {_where(bridge)}"
         dpid = f'"{bridge.dpid:016x}"' if bridge.dpid else TODO
@@ -167,15 +167,15 @@ def _leads_out(port: FoundPort) -> bool:
     return bool(_CIRCUIT_PORT.search(port.name))
 
 
-def _site_names(bridges: Iterable[FoundBridge]) -> list[str]:
+def _site_names(bridges: Iterable[FoundBridge], callers: Iterable[_Caller]) -> list[str]:
     """Return a name for each site that no host, switch or other site has."""
     bridges = list(bridges)
-    taken = {bridge.name for bridge in bridges}
+    taken = {bridge.name for bridge in bridges} | {caller.hello.host for caller in callers}
     names = []
     for bridge in bridges:
         wanted = _plain(bridge.machine.partition(".")[0]) or f"site-{_plain(bridge.name)}"
         others = (f"site-{_plain(bridge.name)}{f'-{n}' if n else ''}" for n in count())
-        name = next(name for name in (wanted, *islice(others, len(bridges))) if name not in taken)
+        name = next(name for name in chain((wanted,), others) if name not in taken)
         taken.add(name)
         names.append(name)
     return names

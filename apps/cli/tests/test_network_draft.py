@@ -98,6 +98,14 @@ def test_an_agent_that_calls_says_its_hosts_name_addresses_and_rate():
     assert network.host("dtn2").prefixes == tuple(map(prefix_of, hellos[0].interfaces[0].addresses))
 
 
+def test_a_site_on_the_host_itself_has_another_name_than_the_host():
+    within = FoundBridge("br0", 1, "dtn1.example.org", (FoundPort("dtn1", 1, 10**9, 1500), *SUMMIT.ports[2:]))
+    hellos = [caller("dtn1", ("dtn1", 10**9, "192.0.2.21")), caller("site-br0", ("eth0", 10**9, "192.0.2.22"))]
+    network, problems = network_in(completed(drafted([within, BASE], hellos)))
+    assert problems == []
+    assert network.host("dtn1").site == "site-br0-1"
+
+
 def test_two_ports_called_after_one_host_are_not_both_its():
     both = FoundBridge("s1", 1, "", (FoundPort("dtn2-a", 1, 10**9, 1500), FoundPort("dtn2-b", 2, 10**9, 1500)))
     text = drafted([both, BASE], [caller("dtn2", ("eth0", 10**9, "192.0.2.21"))])
