@@ -120,6 +120,8 @@ def shown_size(size_bytes: int) -> str:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def shown_delay(delay_us: int) -> str:
@@ -148,7 +150,7 @@ def instant_us(text: str) -> int:
     (1767225600000000, 1767225600500000)
 
     Raises:
-        ValueError: not such a time, or one without an offset.
+        ValueError: not such a time, or one without an offset, or none that :func:`shown_time` can show.
     """
     example = 'try "2026-11-21T22:00:00Z" or "2026-11-21T19:00:00-03:00"'
     if not _RFC3339.fullmatch(text):
@@ -158,7 +160,10 @@ def instant_us(text: str) -> int:
     except (ValueError, OverflowError) as error:
         raise ValueError(f'"{text}" is not a time: {error}, {example}') from error
     offset = moment.utcoffset() or timedelta()
-    return (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(microseconds=1)
+    unix_us = (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(microseconds=1)
+    if not _FIRST_US <= unix_us <= _LAST_US:
+        raise ValueError(f'"{text}" is not in the years 1 to 9999 of UTC, {example}')
+    return unix_us
 
 
 # RFC 3339 section 5.6; no leap second, which Unix time does not have.

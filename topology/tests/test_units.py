@@ -56,6 +56,20 @@ def test_what_is_not_a_duration_is_refused_with_an_example(text):
         units.duration_us(text)
 
 
+EDGES = ["0001-01-01T00:00:00Z", "0001-01-01T05:00:00+05:00", "9999-12-31T18:59:59.999999-05:00"]
+
+
+@pytest.mark.parametrize("text", EDGES)
+def test_the_first_and_the_last_moment_that_there_are_can_be_shown(text):
+    assert units.instant_us(units.shown_time(units.instant_us(text))) == units.instant_us(text)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-05:00"])
+def test_what_lies_beyond_them_is_refused_with_an_example(text):
+    with pytest.raises(ValueError, match=r"is not in the years 1 to 9999 of UTC, try "):
+        units.instant_us(text)
+
+
 @given(st.integers(0, 10**13))
 def test_a_written_duration_reads_back_exactly(us):
     hours, rest = divmod(us, 3_600_000_000)

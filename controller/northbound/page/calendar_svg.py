@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from itertools import pairwise
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from controller.announced import Known, state_at
+from controller.northbound.page.words import utc
 from controller.plan.announcement_states import AnnouncementState
 from controller.plan.announcements import Announcement
 from controller.plan.ended import EndedAnnouncement
@@ -19,6 +20,7 @@ from topology.units import shown_rate, shown_time
 
 DAY_US = 86_400_000_000
 BEFORE_US, AFTER_US = DAY_US, 7 * DAY_US  # what is drawn, from the day's beginning on
+FAR_US = 180 * DAY_US  # a moment further from now is not told from another year's without its year
 WIDTH, LEFT, HEIGHT, TOP, LINE = 1200, 8, 40, 31, 15  # as wide as a screen: its text is no larger than other text
 HATCH = 5  # how far its lines are apart
 MOST_DRAWN = 300  # reservations in one row; the rest is counted
@@ -146,11 +148,11 @@ def _row(circuit: str, hop: Hop, rate_bps: int, promised: Promised, now: Now) ->
     yield from _days(drawn, now.local)
     lesser = [one for one in promised.lesser if one.end_us > drawn.start_us and one.start_us < drawn.end_us]
     for one in lesser:
-        yield from _lesser(drawn, rate_bps, one, now.local)
+        yield from _lesser(drawn, rate_bps, one, now)
     # What has ended makes room for what has not.
     first = sorted(promised.reservations, key=lambda r: (r.state in ENDED, r.start_us, r.sequence))[:MOST_DRAWN]
     shown = sorted(first, key=lambda r: (r.start_us, r.sequence))
-    yield from _stacked(drawn, rate_bps, shown, now.local)
+    yield from _stacked(drawn, rate_bps, shown, now)
     for one in lesser:
         yield _hatched(drawn, rate_bps, one)
     if len(shown) < len(promised.reservations):
@@ -167,7 +169,7 @@ def _row(circuit: str, hop: Hop, rate_bps: int, promised: Promised, now: Now) ->
 def _days(drawn: Span, local: tzinfo | None) -> Iterator[str]:
     """Yield a line for each midnight of UTC, with the site's time below it if that is another."""
     for at_us in range(drawn.start_us, drawn.end_us, DAY_US):
-        at = datetime.fromtimestamp(at_us / 1e6, UTC)
+        at = utc(at_us)
         x = drawn.x(at_us)
         yield f'<path class="day" d="M{x:.1f} {TOP}v{HEIGHT}"/>'
         yield f'<text x="{x + 3:.1f}" y="12">{at:%a %d %b}</text>'
@@ -182,10 +184,10 @@ def _lost(drawn: Span, rate_bps: int, one: LesserTime) -> tuple[float, float, fl
     return left, max(2.0, right - left), HEIGHT * (1 - min(one.rate_bps, rate_bps) / rate_bps)
 
 
-def _lesser(drawn: Span, rate_bps: int, one: LesserTime, local: tzinfo | None) -> Iterator[str]:
+def _lesser(drawn: Span, rate_bps: int, one: LesserTime, now: Now) -> Iterator[str]:
     """Yield a time in which a circuit carries less, behind what is promised."""
     carried = f"only {shown_rate(one.rate_bps)} goes by" if one.rate_bps else "nothing goes by"
-    about = f"{one.words}: {carried}, {_both(one.start_us, local)} to {_both(one.end_us, local)}"
+    about = f"{one.words}: {carried}, {_both(one.start_us, now)} to {_both(one.end_us, now)}"
     x, wide, high = _lost(drawn, rate_bps, one)
     yield f'<a href="/circuits/{quote(one.circuit)}" aria-label={quoteattr(about)}><title>{escape(about)}</title>'
     yield f'<rect class="lesser" x="{x:.1f}" y="{TOP}" width="{wide:.1f}" height="{high:.1f}"/>'
@@ -199,7 +201,7 @@ def _hatched(drawn: Span, rate_bps: int, one: LesserTime) -> str:
     return f'<path class="hatch" d="M{x:.1f} {TOP}v{high:.1f}{lines}"/>'
 
 
-def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], local: tzinfo | None) -> Iterator[str]:
+def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], now: Now) -> Iterator[str]:
     """Yield each reservation as the steps that it takes in the stack of all that are at the same time."""
     inside = [r for r in reservations if r.end_us > drawn.start_us and r.start_us < drawn.end_us]
     edges = sorted({max(r.start_us, drawn.start_us) for r in inside} | {min(r.end_us, drawn.end_us) for r in inside})
@@ -213,7 +215,7 @@ def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], local:
                 )
                 below_bps += known.rate_bps
     for known in inside:
-        about = _about(known, local)
+        about = _about(known, now)
         kind = "ended" if known.state in ENDED else "held" if known.state is ReservationState.HELD else "kept"
         name = known.reservation_id
         yield (
@@ -229,9 +231,9 @@ def _piece(drawn: Span, start_us: int, end_us: int, below_bps: int, own_bps: int
     return f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z"
 
 
-def _about(known: Reservation, local: tzinfo | None) -> str:
+def _about(known: Reservation, now: Now) -> str:
     """Return a reservation in words: for who points at it, or has it read to him."""
-    until = f"{_both(known.start_us, local)} to {_both(known.end_us, local)}"
+    until = f"{_both(known.start_us, now)} to {_both(known.end_us, now)}"
     words = f", {known.description}" if known.description else ""
     rate = shown_rate(known.rate_bps)
     ends = f"{known.a_end} to {known.z_end}"
@@ -239,10 +241,12 @@ def _about(known: Reservation, local: tzinfo | None) -> str:
     return f"{known.reservation_id}, {known.state}: {rate} {known.flow_class}, {ends}, {until}{whose}{words}"
 
 
-def _both(at_us: int, local: tzinfo | None) -> str:
-    """Return a moment in UTC, and in the site's time if that is another."""
-    at = datetime.fromtimestamp(at_us / 1e6, UTC)
-    here = at.astimezone(local)
+def _both(at_us: int, now: Now) -> str:
+    """Return a moment in UTC, and in the site's time if that is another; of one that is far from now, the date."""
+    at = utc(at_us)
+    if abs(at_us - now.us) > FAR_US:
+        return f"{at:%d %b} {at.year:04d}"  # a clock of the site may not go as far
+    here = at.astimezone(now.local)
     return f"{at:%d %b %H:%M} UTC" + (f" ({here:%H:%M} here)" if here.utcoffset() != timedelta() else "")
 
 
@@ -252,7 +256,7 @@ def _tick(drawn: Span, known: Known, now: Now) -> Iterator[str]:
         return
     state = state_at(known, now.us)
     whose = f", of {made.owner}" if made.owner else ""
-    about = f"announcement {made.announcement_id}{whose}, {state}: promised for {_both(made.promised_us, now.local)}"
+    about = f"announcement {made.announcement_id}{whose}, {state}: promised for {_both(made.promised_us, now)}"
     if made.finished_us is not None:
         about += f", arrived {shown_time(made.finished_us)}"
     x = drawn.x(made.promised_us)

@@ -1,6 +1,13 @@
 """Moments, durations and measured rates for people. Pure."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc(unix_us: int) -> datetime:
+    """Return a moment, exactly: a fraction is not rounded up beyond the last year that there is."""
+    return _EPOCH + timedelta(microseconds=unix_us)
 
 
 def when(unix_us: int) -> str:
@@ -9,7 +16,7 @@ def when(unix_us: int) -> str:
     >>> when(1_767_225_600_000_000)
     '2026-01-01 00:00:00 UTC'
     """
-    return f"{datetime.fromtimestamp(unix_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{utc(unix_us):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(unix_us: int) -> str:
@@ -18,7 +25,7 @@ def clock(unix_us: int) -> str:
     >>> clock(1_767_225_600_000_000)
     '01 Jan 00:00 UTC'
     """
-    return f"{datetime.fromtimestamp(unix_us / 1e6, UTC):%d %b %H:%M} UTC"
+    return f"{utc(unix_us):%d %b %H:%M} UTC"
 
 
 def duration(us: int) -> str:

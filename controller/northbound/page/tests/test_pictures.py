@@ -20,6 +20,7 @@ from mininet_tests.testing.networks import chile_illinois_2
 from topology.network_file import network_of
 from topology.problems import Problems
 from topology.protocol import FlowClass
+from topology.units import instant_us
 
 HOUR_US = 3_600_000_000
 TWO = chile_illinois_2()
@@ -171,6 +172,14 @@ def test_a_time_in_which_a_circuit_carries_less_is_hatched_to_scale_and_said_in_
     assert titles[0].startswith("schedule: only 250 Mbit/s goes by, 02 Jan 00:00 UTC to 03 Jan")
     assert titles[1].startswith("maintenance <splicing>: nothing goes by")
     assert [path.get("class") for path in elements["path"]].count("hatch") == 2
+
+
+@pytest.mark.parametrize("local", [CHILE, timezone(timedelta(hours=9)), UTC], ids=str)
+def test_a_circuit_that_always_carries_less_is_drawn_and_says_the_years(site, local):
+    ages = instant_us("0001-01-01T00:00:00Z"), instant_us("9999-12-31T23:59:59.999999Z")
+    row = calendars(site, local, [LesserTime("north", *ages, 250_000_000, "schedule")])["north"]
+    (said,) = (title.text for title in parsed(row.svg)["title"])
+    assert said == "schedule: only 250 Mbit/s goes by, 01 Jan 0001 to 31 Dec 9999"
 
 
 def test_a_large_network_folds_its_sites_and_names_those_that_need_somebody():

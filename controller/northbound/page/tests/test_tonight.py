@@ -11,9 +11,11 @@ from controller.database import Changes
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.tests.site import MANY, NIGHT, api_of, dependencies_of
 from controller.plan.lifecycle import ReservationState
+from controller.plan.purchases import Period
 from controller.tests.database_child import reservation
 from controller.tests.fakes import START_US, FakeSite, opened
 from mininet_tests.testing.networks import chile_illinois
+from topology.units import instant_us
 
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
@@ -89,3 +91,15 @@ def test_hours_of_the_place_are_those_of_each_moment_when_the_clocks_change():
     svg = "".join(row.svg for row in Tonight(dependencies_of(site)).rows())
     midnights = re.findall(r"(\w{3} \d\d:\d\d) here", svg)
     assert {"Fri 20:00", "Sun 21:00"} <= {*midnights}
+
+
+@pytest.mark.usefixtures("in_chile")
+def test_a_circuit_that_carries_less_for_all_times_is_on_every_page_of_it():
+    always = Period(instant_us("0001-01-01T00:00:00Z"), instant_us("9999-12-31T23:59:59.999999Z"), 250_000_000)
+    network = chile_illinois()
+    (circuit,) = (one.name for one in network.circuits)
+    client = TestClient(api_of(FakeSite(network, standing=(), schedules={circuit: (always,)})))
+    for path in ("/", f"/circuits/{circuit}", "/v1/circuits", "/v1/scenario", "/v1/needs"):
+        assert client.get(path).status_code == 200, path
+    assert "only 250 Mbit/s goes by, 01 Jan 0001 to 31 Dec 9999" in client.get("/").text
+    assert client.post(MANY, json=NIGHT | {"rate": "600 Mbit/s"}).json()["type"] == "/problems/capacity-unavailable"
