@@ -36,6 +36,15 @@ def printable_end(text: str, longest: int = LONGEST) -> str:
     return _UNSEEN.sub(_escaped, cut)
 
 
+def whole(text: str) -> str:
+    r"""Return a text with U+FFFD for halves of surrogate pairs, which UTF-8 has not.
+
+    >>> whole("half of \ud83d")
+    'half of \ufffd'
+    """
+    return _HALVES.sub("\ufffd", text)
+
+
 def without_halves(value: object) -> object:
     r"""Return what was decoded of JSON with U+FFFD for halves of surrogate pairs: JSON may carry them, UTF-8 does not.
 
@@ -44,7 +53,7 @@ def without_halves(value: object) -> object:
     """
     match value:
         case str():
-            return _HALVES.sub("\ufffd", value)
+            return whole(value)
         case dict():
             return {without_halves(name): without_halves(one) for name, one in value.items()}
         case list() | tuple():

@@ -15,6 +15,7 @@ from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
 from controller.northbound.page.words import duration, when
 from controller.plan.leading import PairStanding
+from topology.printable import whole
 from topology.units import shown_rate, shown_size
 
 STALE_S = 5  # without news for longer than this, a page says so
@@ -66,7 +67,7 @@ class Screen:
         return self.made
 
     def _piece(self, name: str, text: str) -> Piece:
-        before = self.made.get(name)
+        before, text = self.made.get(name), whole(text)
         return before if before is not None and before.text == text else Piece(text, event(name, text))
 
     def _texts(self, look: Look) -> dict[str, str]:
@@ -84,8 +85,8 @@ class Screen:
         }
 
     def rendered(self, template: str, **values: object) -> str:
-        """Return a template with values in it."""
-        return self._templates.get_template(template).render(**values)
+        """Return a template with values in it; a half of a surrogate pair in one leaves nobody without the page."""
+        return whole(self._templates.get_template(template).render(**values))
 
 
 def event(name: str, text: str) -> bytes:

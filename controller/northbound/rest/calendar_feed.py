@@ -15,6 +15,7 @@ from controller.northbound.rest.queries import CalendarQuery
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 from topology import __version__
+from topology.printable import whole
 from topology.units import shown_rate
 
 if TYPE_CHECKING:
@@ -102,8 +103,9 @@ def _event(known: Reservation, base_url: str) -> "Event":
     event.add("dtend", _moment(known.end_us))
     whose = f", of {known.owner}" if known.owner else ""
     words = f" ({known.description})" if known.description else ""
-    event.add("summary", f"{shown_rate(known.rate_bps)} {known.a_end} to {known.z_end}{words}")
-    event.add("description", f"{known.flow_class.value}, {known.state.value}, by {' - '.join(known.path)}{whose}")
+    event.add("summary", whole(f"{shown_rate(known.rate_bps)} {known.a_end} to {known.z_end}{words}"))
+    about = f"{known.flow_class.value}, {known.state.value}, by {' - '.join(known.path)}{whose}"
+    event.add("description", whole(about))
     event.add("status", STATUS.get(known.state, "CONFIRMED"))
     event.add("transp", "TRANSPARENT")  # nobody is busy because a circuit is
     event.add("url", f"{base_url}reservations/{known.reservation_id}")
