@@ -1,10 +1,12 @@
 """Addresses and prefixes of both families, and which of them two hosts can use with each other. Pure."""
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_network
 
 Address = IPv4Address | IPv6Address
 Prefix = IPv4Network | IPv6Network
+_WITH_PORT = re.compile(r"(.*):([0-9]{1,5})", re.ASCII)
 
 
 def prefix_of(known: Address | Prefix) -> Prefix:
@@ -45,6 +47,18 @@ def shown_peer(address: object) -> str:
         return str(address) or "unix"
     host, port = unmapped(address[0]), address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def host_and_port(text: str) -> tuple[str, int] | None:
+    """Return the two parts of ``ADDRESS:PORT``, the first as it is written; None if there is no such port.
+
+    >>> host_and_port("ctl.example.org:443"), host_and_port("[2001:db8::1]:6640")
+    (('ctl.example.org', 443), ('[2001:db8::1]', 6640))
+    >>> host_and_port("192.0.2.7:99999"), host_and_port("192.0.2.7:0"), host_and_port("192.0.2.7")
+    (None, None, None)
+    """
+    match = _WITH_PORT.fullmatch(text)
+    return (match[1], int(match[2])) if match and 0 < int(match[2]) < 65536 else None
 
 
 def is_within(inner: Prefix, outer: Prefix) -> bool:

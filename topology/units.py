@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
+_QUANTITY = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-zµ%/]*)\s*")  # more than anything has
 _DURATION = re.compile(r"(?:\s*[0-9]+(?:\.[0-9]+)?\s*[A-Za-zµ]+)+\s*")
 _PARTS = re.compile(r"[0-9.]+\s*[A-Za-zµ]+")
 _PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -35,10 +35,10 @@ def _parsed(text: str, units: dict[str, int], kind: str, example: str) -> int:
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in units:
-        raise ValueError(f'"{text}" is not {kind}, try "{example}"')
+        raise ValueError(f'"{text[:80]}" is not {kind}, try "{example}"')
     value = Decimal(match[1]) * units[match[2]]
     if value != value.to_integral_value():
-        raise ValueError(f'"{text}" is finer than the smallest unit of {kind}, try "{example}"')
+        raise ValueError(f'"{text[:80]}" is finer than the smallest unit of {kind}, try "{example}"')
     return int(value)
 
 
@@ -79,7 +79,7 @@ def duration_us(text: str) -> int:
     counted = [_parsed(part, _DURATIONS_US, "a duration", "1h30m") for part in parts]
     units_us = [_DURATIONS_US[match[2]] for match in map(_QUANTITY.fullmatch, parts) if match]
     if any(small >= large for large, small in pairwise(units_us)):
-        raise ValueError(f'"{text}" is not a duration: each unit once, the largest first, try "1h30m"')
+        raise ValueError(f'"{text[:80]}" is not a duration: each unit once, the largest first, try "1h30m"')
     return sum(counted)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apps.cli import base, options
+from topology.addresses import host_and_port
 
 if TYPE_CHECKING:
     from controller.security.tls import ServerTls
@@ -69,7 +70,7 @@ def ovs(
 
     headway network ovs network.yaml --controller tcp:192.0.2.1:6653
     """
-    for wrong in (each for each in controller if not (_CONTROLLER.fullmatch(each) and _has_port(each))):
+    for wrong in (each for each in controller if not (_CONTROLLER.fullmatch(each) and host_and_port(each))):
         base.stop(f'--controller: "{wrong}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
     for again in (each for i, each in enumerate(controller) if each.lower() in map(str.lower, controller[:i])):
         base.stop(f'--controller: "{again}" is there already; of a pair, say each once', base.EXIT_USAGE)
@@ -131,7 +132,7 @@ def draft(
     wrong = [each for each in databases if not is_server(each)]
     if wrong:
         base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
-    if agents is not None and not (_LISTENING.fullmatch(agents) and _has_port(agents)):
+    if agents is not None and not (_LISTENING.fullmatch(agents) and host_and_port(agents)):
         base.stop(f'--agents: "{agents}" is not where to listen, try "0.0.0.0:50051"', base.EXIT_USAGE)
     for_agents_alone = authority is None or agents_shown is not None
     tls = _tls(shown, authority, is_needed=not for_agents_alone or any(each.startswith("ssl:") for each in databases))
@@ -154,11 +155,6 @@ def draft(
     except OSError as error:
         base.stop(f"{out}: {error.strerror}", base.EXIT_FAILED)
     typer.echo(f"{out}: {text.count(TODO) - 1} places to complete, each {TODO}")
-
-
-def _has_port(address: str) -> bool:
-    """Return whether the number at an address's end is one of a port."""
-    return 0 < int(address.rpartition(":")[2]) < 65536
 
 
 def _called(address: str, wait: str, shown: Path | None, authority: Path | None) -> "tuple[Hello, ...]":

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.configuration import parsed
-from apps.tests.test_configuration import GOOD, OSCARS, problems
+from apps.tests.test_configuration import GOOD, HALF, OSCARS, problems
 
 NSI = {
     "url": "https://proxy.example/aggregator-proxy",
@@ -74,3 +74,47 @@ def test_a_url_with_a_port_that_there_is_is_taken(url, secret):
     ):
         assert parsed(bought(seller), "test").sellers
         assert "password" in str(problems(bought({"nsi": NSI | {"url": user}})))
+
+
+DIGITS = "9" * 5000  # more than Python makes a number of at once
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"listen": {"openflow": f"127.0.0.1:{DIGITS}"}}, "listen.openflow"),
+        ({"listen": {"rest": f"tcp:127.0.0.1:{DIGITS}"}}, "listen.rest"),
+        ({"listen": {"agents": "127.0.0.1:٣"}}, "listen.agents"),
+        ({"ovsdb": {"ls1": f"tcp:127.0.0.1:{DIGITS}"}}, "ovsdb.ls1"),
+        ({"ovsdb": {"ls1": "unix:/run/a\0b"}}, "ovsdb.ls1"),
+        ({"policy": {"urgent": {"guarantee": f"{DIGITS}%"}}}, "policy.urgent.guarantee"),
+        ({"lease": f"{DIGITS} s"}, "lease"),
+        (
+            {"circuits": {"chile-illinois": {"schedule": [HALF | {"rate": f"{DIGITS} bit/s"}]}}},
+            "circuits.chile-illinois.schedule[0].rate",
+        ),
+        (bought({"nsi": NSI | {"source": f"{NSI['source']}{DIGITS}"}}), "circuits.chile-illinois.nsi"),
+    ],
+)
+def test_a_number_of_too_many_digits_or_a_path_that_there_is_not_is_a_problem_with_its_place(change, place):
+    found = problems(GOOD | change)
+    assert found[0].startswith(f"{place}: "), found
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"listen": {"rest_socket": "/run/a\0b"}}, "listen.rest_socket"),
+        ({"listen": {"agents": "unix:/run/a\0b"}}, "listen.agents"),
+        ({"listen": {"tls": {"certificate": "a\0b", "key": "c.key"}}}, "listen.tls.certificate"),
+        ({"access": {"tokens": "a\0b"}}, "access.tokens"),
+        ({"store": "sqlite:////a\0b"}, "store"),
+        ({"store": {"url": "sqlite:////a\0b"}}, "store.url"),
+        ({"network": "a\0b"}, "network"),
+        ({"webhooks": [{"url": "https://a.example", "secret": "a\0b"}]}, "webhooks[0].secret"),
+        (bought({"oscars": BY_LOGIN | {"token_file": "a\0b"}}), "circuits.chile-illinois.oscars.token_file"),
+    ],
+)
+def test_a_text_with_a_nul_character_which_no_path_has_is_a_problem_with_its_place(change, place):
+    found = problems(GOOD | change)
+    assert found[0].startswith(f"{place}: has a NUL character"), found

@@ -12,7 +12,7 @@ SECOND_US = 10**6
 
 # The proxy's own pattern of a network URN (OGF GFD.202), with what may follow: the VLAN.
 _STP = re.compile(
-    r"urn:ogf:network:[A-Za-z0-9.\-]+:[0-9]{4}(?:[0-9]{2}){0,2}:[A-Za-z0-9_.:\-]+(?:\?vlan=(?P<vlan>[0-9,\-]+))?"
+    r"urn:ogf:network:[A-Za-z0-9.\-]+:[0-9]{4}(?:[0-9]{2}){0,2}:[A-Za-z0-9_.:\-]+(?:\?vlan=(?P<vlan>[0-9,\-]{1,1000}))?"
 )
 _NSA = re.compile(r"urn:ogf:network:[A-Za-z0-9.\-]+:[0-9]{4}(?:[0-9]{2}){0,2}:[A-Za-z0-9_.:\-]+")
 

@@ -9,6 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pydantic import Field
 
 from controller.settings.sections import Section
+from topology.addresses import host_and_port
 from topology.problems import Problems
 
 MOST_PATH_BYTES = 107  # sun_path of unix(7) has 108, the last of which is 0
@@ -71,11 +72,11 @@ class UnixSocket:
 
 def listen_address(text: str, problems: Problems) -> ListenAddress | None:
     """Return an address to listen at; None, and a problem, if it is not one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not _is_host(host) or not port.isdecimal() or not 0 < int(port) < 65536:
-        problems.add(f'"{text}" is not an address to listen at, try "127.0.0.1:8080"')
+    found = host_and_port(text)
+    if found is None or not _is_host(found[0]):
+        problems.add(f'"{text[:80]}" is not an address to listen at, try "127.0.0.1:8080"')
         return None
-    return ListenAddress(host, int(port))
+    return ListenAddress(*found)
 
 
 def _is_host(text: str) -> bool:

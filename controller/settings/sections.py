@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo, field_validator
 
 from topology import units
 
@@ -30,6 +30,18 @@ FilePath = Annotated[Path, AfterValidator(_from_folder)]
 
 
 class Section(BaseModel):
-    """Unknown keys are refused, values do not change."""
+    """Unknown keys are refused, values do not change; a text has no NUL, which is in no path, name or address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nul(cls, value: Any) -> Any:
+        """Return what is written; of a list, each text is looked at.
+
+        Raises:
+            ValueError: it has a NUL, which the system would not take.
+        """
+        if any(isinstance(text, str) and "\0" in text for text in (value if isinstance(value, list) else [value])):
+            raise ValueError("has a NUL character, which no path, name or address has")
+        return value

@@ -5,6 +5,7 @@ from ipaddress import ip_address
 
 from controller.plan.policy import Policy
 from topology import units
+from topology.addresses import host_and_port
 from topology.network import Network
 from topology.problems import Problems
 from topology.wire import PPM
@@ -27,7 +28,9 @@ def servers(section: Mapping[str, str], switches: Iterable[str], problems: Probl
         if name not in known:
             problems.at(name).add("there is no such switch")
         if not is_server(remote):
-            problems.at(name).add(f'"{remote}" is no database, need unix:/PATH, ssl:ADDRESS:PORT or tcp:ADDRESS:PORT')
+            problems.at(name).add(
+                f'"{remote[:80]}" is no database, need unix:/PATH, ssl:ADDRESS:PORT or tcp:ADDRESS:PORT'
+            )
         if remote.startswith("ssl:") and not tls:
             problems.at(name).add(
                 f'"{remote}" needs what is shown to switches: say tls: {{..., switches: {{certificate: NAME.pem, key: '
@@ -44,13 +47,13 @@ def is_server(remote: str) -> bool:
     """
     transport, _, where = remote.partition(":")
     if transport == "unix":
-        return where.startswith("/")
-    host, _, port = where.rpartition(":")
+        return where.startswith("/") and "\0" not in where
+    host, _ = host_and_port(where) or ("", 0)
     try:
         ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:
         return False
-    return transport in {"ssl", "tcp"} and port.isdecimal() and 0 < int(port) < 65536
+    return transport in {"ssl", "tcp"}
 
 
 def check_guarantees(network: Network, policy: Policy, problems: Problems) -> None:
