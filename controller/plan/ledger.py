@@ -287,11 +287,7 @@ class Ledger:
     ) -> PlanInput:
         """Return what the plan is made of at an instant: of what is saved, and what the clock has made of that.
 
-        Args:
-            standing: the flows that are always there.
-            now_us: Unix time.
-            flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
-            path_of: the path that a reservation takes now, and what draws on it; empty for one that must wait.
+        See :meth:`PromisedFlows.demand`.
         """
         announced = with_saved(self.announcements, self._unsaved_announcements)
         return self._flows.demand(standing, self.carried(), announced, now_us, flow_of, path_of)
