@@ -307,8 +307,8 @@ class Reports:
         for seen in told.entries:
             flows = together.get(FlowId(seen.name), ())
             if flows:
-                grown_bytes = moved_bytes(earlier.get(seen.name), seen) if before.telemetry is not None else None
-                is_done |= ended.counted_together(flows, seen, grown_bytes, now_us)
+                moved = moved_bytes(earlier.get(seen.name), seen) if before.telemetry is not None else None
+                is_done |= ended.counted_together(flows, seen, moved, now_us)
             else:
                 is_done |= ended.counted(host, seen, now_us, host_us=told.at_us, is_last=False)
         if is_done:

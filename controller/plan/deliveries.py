@@ -107,6 +107,17 @@ class Delivered:
         )
 
 
+def grown_bytes(before: tuple[int, int], seen: EntryTelemetry) -> int:
+    """Return the payload that was confirmed since a count stood somewhere; of a new count, all of it.
+
+    Args:
+        before: since when that count goes, by its host's own clock, and where it stood.
+        seen: where the entry's count stands.
+    """
+    since_ns, at_bytes = before
+    return max(0, seen.delivered_bytes - at_bytes) if since_ns == seen.counted_since_ns else seen.delivered_bytes
+
+
 def total_bytes(delivered: Iterable[Delivered]) -> int:
     """Return what all senders have delivered together."""
     return sum(one.payload_bytes for one in delivered)

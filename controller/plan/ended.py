@@ -11,6 +11,7 @@ from controller.plan.deliveries import (
     LAST_COUNT_US,
     Delivered,
     first_counts,
+    grown_bytes,
     total_bytes,
     with_count,
     with_further_counts,
@@ -128,7 +129,7 @@ class Ended:
         return self._goes_on(known, delivered)
 
     def counted_together(
-        self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int | None, now_us: int
+        self, flows: Sequence[FlowId], seen: EntryTelemetry, moved_bytes: int | None, now_us: int
     ) -> bool:
         """Take in a count of an entry that carries several flows: what was promised first is taken to have come first.
 
@@ -138,10 +139,10 @@ class Ended:
         Args:
             flows: they.
             seen: the count.
-            grown_bytes: by how much it is more than before; None if nothing was told since the controller's start.
+            moved_bytes: by how much it is more than before; None if nothing was told since the controller's start.
             now_us: Unix time.
         """
-        left_bytes, is_done = self._grown_bytes(seen) if grown_bytes is None else grown_bytes, False
+        left_bytes, is_done = self._since_saved_bytes(seen) if moved_bytes is None else moved_bytes, False
         owners = (self._announcements.get(self._owners.get(flow, "")) for flow in flows)
         known_by_number = {known.sequence: known for known in owners if known is not None}
         for _, known in sorted(known_by_number.items()):
@@ -156,17 +157,14 @@ class Ended:
             is_done |= self._goes_on(known, tuple(counted))
         return is_done
 
-    def _grown_bytes(self, seen: EntryTelemetry) -> int:
+    def _since_saved_bytes(self, seen: EntryTelemetry) -> int:
         """Return by how much an entry's count is more than what is saved of it; 0 if nothing is, as of a reservation's.
 
         What it stood at is saved with the announcement that it is named by.
         """
         known = self._announcements.get(self._owners.get(FlowId(seen.name), ""))
         saved = next((one for one in known.delivered if one.flow == seen.name), None) if known is not None else None
-        if saved is None:
-            return 0
-        is_same = saved.counted_since_ns == seen.counted_since_ns
-        return max(0, seen.delivered_bytes - saved.counter_bytes) if is_same else seen.delivered_bytes
+        return 0 if saved is None else grown_bytes((saved.counted_since_ns, saved.counter_bytes), seen)
 
     def _goes_on(self, known: Announcement, delivered: tuple[Delivered, ...]) -> bool:
         """Take in what an announcement in the plan has delivered; return whether one of its flows now has it all.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.plan.deliveries import grown_bytes
 from topology.telemetry import EntryTelemetry
 
 ENOUGH_PERCENT = 90  # of the planned rate: less is explained
@@ -100,9 +101,7 @@ def progress(
 
 def moved_bytes(before: EntryTelemetry | None, now: EntryTelemetry) -> int:
     """Return the payload that was confirmed between two counts of an entry; of a new count, all of it."""
-    if before is None or before.counted_since_ns != now.counted_since_ns:
-        return now.delivered_bytes
-    return max(0, now.delivered_bytes - before.delivered_bytes)
+    return grown_bytes((0, 0) if before is None else (before.counted_since_ns, before.delivered_bytes), now)
 
 
 def _hindrance(before: EntryTelemetry | None, now: EntryTelemetry, rate_bps: int, planned_bps: int) -> Hindrance | None:
