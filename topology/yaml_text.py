@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+_MOST_DIGITS = 100
+
 
 class NotYaml(ValueError):
     """A text that is not YAML, or not with values that there are."""
@@ -54,8 +56,20 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 )
             values.lines[key] = line
 
+    def whole(self, node: yaml.ScalarNode) -> int:
+        """Return a whole number that can be shown: of some thousands of digits Python makes no text.
+
+        Raises:
+            NotYaml: it has more digits than anything has.
+        """
+        if len(node.value) > _MOST_DIGITS:
+            line = node.start_mark.line + 1
+            raise NotYaml(f"line {line}: a number of {len(node.value):,} digits, which nothing has")
+        return int(self.construct_yaml_int(node))
+
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.lined)
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole)
 
 
 def read(text: str) -> YamlText:
@@ -72,6 +86,8 @@ def read(text: str) -> YamlText:
     try:
         loader = _Loader(text)
         return YamlText(loader.get_single_data(), tuple(loader.repeated))
+    except NotYaml:
+        raise
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         words = " ".join(str(error).split()) or type(error).__name__
         raise NotYaml(f"is not YAML: {words}") from error

@@ -2,8 +2,9 @@
 
 import pytest
 
-from apps.configuration import parsed
+from apps.configuration import load, parsed
 from apps.tests.test_configuration import GOOD, HALF, OSCARS, problems
+from controller.errors import ConfigError
 
 NSI = {
     "url": "https://proxy.example/aggregator-proxy",
@@ -99,6 +100,15 @@ DIGITS = "9" * 5000  # more than Python makes a number of at once
 def test_a_number_of_too_many_digits_or_a_path_that_there_is_not_is_a_problem_with_its_place(change, place):
     found = problems(GOOD | change)
     assert found[0].startswith(f"{place}: "), found
+
+
+@pytest.mark.parametrize("number", [DIGITS, f"0x{DIGITS}"])
+def test_a_number_that_nothing_has_is_a_problem_with_its_line(number, tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text(f"lease: 3 s\npolicy: {number}\n")
+    with pytest.raises(ConfigError) as error:
+        load(file)
+    assert error.value.problems == (f"line 2: a number of {len(number):,} digits, which nothing has",)
 
 
 @pytest.mark.parametrize(
