@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,17 @@ class Client(Operations):
     """
 
     def all_reservations(self, **which: Any) -> Iterator[ReservationOut]:
-        """Yield reservations, page after page; ``which`` is as in :meth:`list_reservations`."""
+        """Yield reservations, page after page; ``which`` is as in :meth:`list_reservations`.
+
+        A ``RuntimeWarning`` says if those that have ended are not all there, as the page's ``lacks`` does.
+        """
         return _pages(self.list_reservations, "reservations", which)
 
     def all_announcements(self, **which: Any) -> Iterator[AnnouncementOut]:
-        """Yield announcements, page after page; ``which`` is as in :meth:`list_announcements`."""
+        """Yield announcements, page after page; ``which`` is as in :meth:`list_announcements`.
+
+        A ``RuntimeWarning`` says if those that have ended are not all there, as the page's ``lacks`` does.
+        """
         return _pages(self.list_announcements, "announcements", which)
 
     def all_ended(self, cursor: str | None = None) -> Iterator[EndedOut]:
@@ -45,8 +52,13 @@ class Client(Operations):
 def _pages(listed: Callable[..., Any], of_page: str, which: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what pages of a list have under a key, page after page; ``which`` is what the list is asked with."""
     asked = {"limit": PAGE, "cursor": None, **which}
+    is_whole = True
     while True:
         page = listed(**asked)
+        if is_whole and page.get("lacks"):
+            is_whole = False
+            said = f"those that have ended are not all here, for the database cannot be read: {page['lacks']}"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
         yield from page[of_page]
         asked["cursor"] = page["next"]
         if page["next"] is None:

@@ -3,6 +3,7 @@
 import ssl
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,16 @@ def test_pages_may_be_smaller_and_begin_after_a_cursor(controller):
     assert [each["id"] for each in controller.all_reservations(limit=2, cursor=first)] == made[1:]
     assert list(controller.all_announcements(limit=2, cursor=None)) == []
     assert [each["id"] for each in controller.all_changes(limit=2)] == made
+
+
+@pytest.mark.parametrize("listed", ["reservations", "announcements"])
+def test_a_list_without_what_has_ended_warns_of_that_once(listed):
+    lacking = {listed: [{"id": "a"}], "next": "1", "lacks": "the disk is full"}
+    with scripted((200, {}, lacking), (200, {}, lacking | {"next": None})) as server:
+        found = getattr(Client(server.url), f"all_{listed}")()
+        with pytest.warns(RuntimeWarning, match="are not all here.*: the disk is full$") as warned:
+            assert [each["id"] for each in found] == ["a", "a"]
+    assert ([Path(one.filename).name for one in warned]) == ["test_client.py"]
 
 
 def test_a_refusal_has_its_offers_and_a_problem_its_kind(controller):
