@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import tzinfo
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -37,6 +38,7 @@ def events(
     headway events --json reservation.active
     """
     where = base.zone_option(zone)
+    _say_unknown(kinds or [])
     try:
         with base.client_of(url, _patient()) as controller:
             for event in controller.follow_events():
@@ -44,6 +46,25 @@ def events(
                     typer.echo(_line(event, where, as_json))
     except KeyboardInterrupt:
         raise typer.Exit from None
+
+
+def _say_unknown(kinds: list[str]) -> None:
+    """Say which kinds nothing is known to be of: mistyped, or of a controller that is newer than this command."""
+    if not kinds:
+        return
+    from controller.settings.webhooks import EVENTS  # takes time to import
+
+    subjects = dict.fromkeys(name.partition(".")[0] for name in EVENTS)
+    for kind in kinds:
+        if not kind.startswith("webhook") and not any(_is_of(name, kind) for name in EVENTS):
+            near = get_close_matches(kind, [*subjects, *EVENTS], n=1, cutoff=0.7)
+            hint = f', try "{near[0]}"' if near else ""
+            typer.echo(f'headway: there is no event "{kind}" here{hint}; docs/webhooks.md has them all', err=True)
+
+
+def _is_of(name: str, kind: str) -> bool:
+    """Return whether an event's name is of a kind: that name, its first part, or a pattern of a shell."""
+    return fnmatchcase(name, kind) or name.startswith(f"{kind}.")
 
 
 def _patient() -> Callable[[str], str | None]:
@@ -83,7 +104,7 @@ def wanted(event: ServerSentEvent, kinds: list[str], about: str | None, *, steps
     """
     if event.name == "lost":
         return True
-    named = any(fnmatchcase(event.name, kind) or event.name.startswith(f"{kind}.") for kind in kinds)
+    named = any(_is_of(event.name, kind) for kind in kinds)
     if not named and (kinds or event.name == STEP) and not (steps and event.name == STEP):
         return False
     return about is None or any(

@@ -250,6 +250,14 @@ def test_events_are_filtered_and_steps_are_told_only_if_asked_for(cli, monkeypat
     assert {json.loads(line)["event"] for line in lines} == told
 
 
+def test_a_kind_of_event_that_there_is_not_is_followed_all_the_same_and_said(cli, monkeypatch):
+    monkeypatch.setattr(Client, "follow_events", lambda _controller: iter(()))
+    assert cli.run("events", "reservation", "fault.*", "webhook.lost", "drift.alarm", "transition") == ("", "")
+    said = cli.run("events", "reservations", "fault")[1]
+    assert said == 'headway: there is no event "reservations" here, try "reservation"; docs/webhooks.md has them all\n'
+    assert cli.run("events", "nonsense")[1].startswith('headway: there is no event "nonsense" here; docs')
+
+
 def test_no_names_are_listed_where_not_all_are_known(cli):
     cli.run(*NIGHT, "--rate", "1Mbps")
     for command in (("reservation", "x"), ("release", "x"), ("announcements", "x")):
