@@ -17,6 +17,7 @@ from controller.database.settings import (
     PairSettings,
     RestReach,
     database_settings,
+    has_password,
     pair_settings,
 )
 from controller.errors import ConfigError
@@ -130,8 +131,12 @@ def load(path: Path) -> ControllerSettings:
     """
     text = read_file(path)
     problems = Problems(found=list(text.repeated), values=text.values)
+    values = text.values if isinstance(text.values, dict) else {}
+    if has_password(values.get("store")) and path.stat().st_mode & 0o007:
+        how = f"chgrp headway-controller {path}; chmod 640 {path}"
+        problems.at("store").add(f"everybody on this machine can read the database's password: {how}")
     found = _settings(text.values, str(path), path.absolute().parent, problems)
-    said = text.values.get("network") if isinstance(text.values, dict) else None
+    said = values.get("network")
     files = [path, *([path.absolute().parent / said] if isinstance(said, str) else [])]
     return replace(found, files={str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in files})
 

@@ -92,14 +92,6 @@ def test_a_switch_s_database_is_at_a_path_or_an_address(remote):
             {"pair": {"address": "https://a.example", "others": ["https://b.example; script-src *"]}},
             'pair.others[0]: "https://b.example; script-src *" is no address, need https://HOST:PORT',
         ),
-        (
-            {"pair": {"address": "https://a.example"}},
-            'pair.address: others are passed on to "https://a.example", and only this machine reaches listen.rest',
-        ),
-        (
-            {"pair": {"address": "https://a.example"}, "listen": {"rest": "tcp:192.0.2.1:8080"}},
-            'pair.address: "https://a.example" is TLS, and listen.rest is plain text',
-        ),
         ({"flows": [GOOD["flows"][0]] * 2}, "flows[1].name: there is already"),
         (
             {"flows": [GOOD["flows"][0] | {"name": "a\nb"}]},
@@ -404,18 +396,3 @@ FAILOVER = {"failover": {"protect": ["urgent"], "return_after": "500 ms"}}
 def test_a_switch_with_more_circuits_than_there_are_numbers_for_is_refused(monkeypatch):
     monkeypatch.setattr(circuit_ports, "MOST_CIRCUITS", 0)
     assert problems(GOOD)[0].startswith("network: switch ls1 has 1 circuits; 0 at most have meters")
-
-
-@pytest.mark.parametrize(
-    ("address", "listen"),
-    [
-        ("https://a.example:8080", {"proxies": ["127.0.0.1"]}),
-        ("https://a.example:8080", {"proxies": ["192.0.2.7"], "rest": "tcp:192.0.2.1:8080"}),
-        ("http://127.0.0.1:8080", {}),
-        ("http://[::1]", {}),
-        ("http://a.example:8080", {"rest": "tcp:192.0.2.1:8080"}),
-    ],
-)
-def test_a_pair_is_asked_where_it_listens_or_where_its_proxy_does(address, listen):
-    pair = {"pair": {"address": address}, "listen": listen, "access": {"anybody": "read"}}
-    assert parsed(GOOD | pair | {"store": "postgresql:///headway"}, "a").pair.address == address

@@ -1,10 +1,13 @@
 """The section ``store``: the URL of the database, and how long it keeps what has ended."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from controller.database.database import Database
 from controller.database.errors import UrlNotUsable
@@ -70,6 +73,22 @@ class DatabaseSettings:
 
     url: str
     retention_us: int | None
+
+
+def has_password(store: object) -> bool:
+    """Return whether a section ``store``, as it is written, has the password of a database.
+
+    >>> has_password("postgresql://a:secret@b/c"), has_password({"url": "postgresql://a@b/c?password=secret"})
+    (True, True)
+    >>> has_password("postgresql://a@b/c?passfile=/etc/headway/pgpass"), has_password("sqlite:////a.db")
+    (False, False)
+    """
+    said = store.get("url") if isinstance(store, Mapping) else store
+    try:
+        url = make_url(str(said))
+    except (ArgumentError, ValueError):
+        return False
+    return bool(url.password or url.query.get("password"))
 
 
 def database_settings(section: DatabaseSection, problems: Problems) -> DatabaseSettings:

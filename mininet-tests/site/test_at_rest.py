@@ -145,7 +145,7 @@ def asked(site: Secretive) -> None:
     site.command("controller", "--check", "--config", str(site.controller.config))
     for url in (f"postgresql://headway:{PASSWORD}@127.0.0.1:{free_port()}/headway", f"mysql://headway:{PASSWORD}@h/x"):
         other = site.folder / "other.yaml"
-        other.write_text(site.controller.config.read_text().replace(f"sqlite:///{site.folder}/headway.db", url))
+        written(other, site.controller.config.read_text().replace(f"sqlite:///{site.folder}/headway.db", url))
         site.command("controller", "--config", str(other))
         site.command("backup", str(site.folder / "none"), "--store", url)
     with careless():

@@ -69,6 +69,7 @@ class PageSite:
         for end in ("pem", "key"):
             shutil.copy(self._folder / f"pki/rest/127.0.0.1.{end}", config.parent / f"rest.{end}")
         shutil.copy(self._folder / "tokens", config.parent)
+        config.touch(mode=0o640)  # it has the database's password
         config.write_text(yaml.safe_dump(said))
         return config
 
