@@ -172,6 +172,7 @@ def _circuits(view: View) -> Iterator[Metric]:
 
 
 def _hosts(view: View) -> Iterator[Metric]:
+    """Yield what agents say; of one that is gone what it has counted, and nothing that was so when it said it."""
     up = GaugeMetricFamily("headway_agent_connected", "1 if the host's agent is connected.", labels=["host"])
     lease = GaugeMetricFamily("headway_agent_lease_left_seconds", "How long its lease still holds.", labels=["host"])
     named = ["host", "allocation"]
@@ -183,14 +184,17 @@ def _hosts(view: View) -> Iterator[Metric]:
     fallback = GaugeMetricFamily("headway_agent_fallback", about, labels=named)
     for host, state in view.hosts.items():
         up.add_metric([host], state.connected)
-        if state.telemetry is not None:
+        if state.telemetry is None:
+            continue
+        if state.connected:
             lease.add_metric([host], state.telemetry.lease_left_ms / 1_000)
-        for entry in () if state.telemetry is None else state.telemetry.entries:
+        for entry in state.telemetry.entries:
             delivered.add_metric([host, entry.name], entry.delivered_bytes)
             again.add_metric([host, entry.name], entry.retransmitted_segments)
             sent.add_metric([host, entry.name], entry.sent_segments)
-            rtt.add_metric([host, entry.name], entry.rtt_us / 1e6)
-            fallback.add_metric([host, entry.name], bool(entry.fallback))
+            if state.connected:
+                rtt.add_metric([host, entry.name], entry.rtt_us / 1e6)
+                fallback.add_metric([host, entry.name], bool(entry.fallback))
     yield from (up, lease, delivered, again, sent, rtt, fallback)
 
 

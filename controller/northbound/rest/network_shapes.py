@@ -35,7 +35,8 @@ class HostStateOut(TypedDict):
     sent_epoch: Annotated[int, Field(description="Of the plan it was sent last.")]
     confirmed_epoch: Annotated[int, Field(description="Of the plan its kernel confirmed last.")]
     lease_left_ms: Annotated[
-        int | None, Field(description="How long its lease still holds, milliseconds; null if it has not said.")
+        int | None,
+        Field(description="How long its lease still holds, milliseconds; null if it has not said or is gone."),
     ]
     allocations: Annotated[list[CountersOut], Field(description="What it may send, and its counters.")]
 

@@ -195,7 +195,7 @@ def host(name: str, state: HostState) -> HostStateOut:
         "codes_tails": state.codes_tails,
         "sent_epoch": state.sent_epoch,
         "confirmed_epoch": state.confirmed_epoch,
-        "lease_left_ms": None if telemetry is None else telemetry.lease_left_ms,
+        "lease_left_ms": telemetry.lease_left_ms if telemetry is not None and state.connected else None,
         "allocations": []
         if telemetry is None
         else [

@@ -263,6 +263,16 @@ def test_metrics_show_agents_their_counters_and_the_switches(client, site):
     assert found("switch_connected", "ls1") == 1
 
 
+def test_what_an_agent_told_of_now_ends_with_its_connection_and_what_it_counted_does_not(client, site):
+    name = "background/base23"
+    site.reports.host_telemetry("base23", Telemetry(2, 250, (EntryTelemetry(name, 1, 1, 5_000, 40, 3, 180_000),)))
+    site.reports.host_down("base23")
+    found, hosts = metrics(client), {one["name"]: one for one in client.get("/v1/hosts").json()}
+    assert found("agent_lease_left_seconds", "base23") is hosts["base23"]["lease_left_ms"] is None
+    assert found("agent_fallback", "base23", name) is found("rtt_seconds", "base23", name) is None
+    assert found("delivered_bytes_total", "base23", name) == 5_000
+
+
 def test_metrics_say_what_is_not_well_by_kind_and_place_as_healthz_does(client, site):
     site.wire()
     site.attach_all()
