@@ -166,6 +166,12 @@ def test_the_scripts_are_shell_without_a_placeholder_left():
             subprocess.run(["sh", "-n"], input=text, text=True, check=True)
 
 
+def test_purging_keeps_the_users_whose_numbers_may_still_own_keys_and_tokens():
+    for package in build.DEBS:
+        said_by = "".join(build.scripts(package).values())
+        assert not re.search(r"\b(userdel|groupdel|deluser|delgroup)\b", said_by), package.name
+
+
 def test_a_lock_has_all_that_setup_cfg_wants_with_a_hash():
     for name, requirements in lock.wanted().items():
         rows = (lock.LOCKS / f"{name}.lock").read_text().splitlines()

@@ -15,6 +15,10 @@ VARIES = ("fastopen_key", "tcp_fastopen_key", "tcp_available_congestion_control"
 """Secrets; and algorithms, which are the kernel's: other tests' agents come and go. Ours are asked for by name."""
 
 
+STAYS = frozenset(f"{user} ({kind})" for user in ("headway", "headway-controller") for kind in ("passwd", "group"))
+"""Users and groups that purging leaves, for their numbers may own keys and tokens yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What is on a machine.
