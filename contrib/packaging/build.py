@@ -76,6 +76,7 @@ class DebPackage:
         kept: what purging removes beside the package's own files.
         conffiles: what dpkg asks about before it replaces it.
         pages: of the manual, that are put beside it.
+        examples: of contrib/, that are put there too.
     """
 
     name: str
@@ -88,6 +89,7 @@ class DebPackage:
     kept: tuple[str, ...] = ()
     conffiles: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
     fill: Callable[["Built", Path], None] = field(kw_only=True)
 
 
@@ -243,6 +245,7 @@ DEBS = (
         "Headway command line: reserve, announce and look at bandwidth",
         PYTHON,
         pages=("*.md",),
+        examples=("prometheus/*.yml", "grafana/*.json", "grafana/provisioning/*/*.yml"),
         fill=command,
     ),
     DebPackage(
@@ -318,9 +321,10 @@ def packed(package: DebPackage, from_: Built, version: str, out: Path, time_s: s
             shutil.rmtree(site / "__pycache__", ignore_errors=True)
             compiled(site, "/" + str(site.relative_to(root)))
         written(root, f"/usr/share/doc/{package.name}/copyright", (ROOT / "LICENSE").read_text())
-        for page in package.pages:
-            for path in sorted((ROOT / "docs").glob(page)):
-                written(root, f"/usr/share/doc/{package.name}/{path.name}", path.read_text())
+        for folder, each in ((ROOT / "docs", package.pages), (ROOT / "contrib", package.examples)):
+            for path in sorted(path for pattern in each for path in folder.glob(pattern)):
+                if not path.name.endswith(".test.yml"):
+                    written(root, f"/usr/share/doc/{package.name}/{path.relative_to(folder)}", path.read_text())
         kib = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024
         written(root, "/DEBIAN/control", control(package, version, kib))
         if package.conffiles:

@@ -172,6 +172,18 @@ def test_purging_keeps_the_users_whose_numbers_may_still_own_keys_and_tokens():
         assert not re.search(r"\b(userdel|groupdel|deluser|delgroup)\b", said_by), package.name
 
 
+def test_who_has_only_the_packages_has_the_alarms_and_the_dashboards(debs):
+    folders = tuple(f"./usr/share/doc/headway/{name}/" for name in ("prometheus", "grafana"))
+    brought = {path for path in files(debs["headway"]) if path.startswith(folders) and not path.endswith("/")}
+    alarms = ("prometheus.yml", "headway.rules.yml", "headway-agent.rules.yml")
+    boards = ("site.json", "circuit.json", "host.json")
+    provisioned = (f"provisioning/{what}/headway.yml" for what in ("datasources", "dashboards"))
+    assert brought == {
+        *(folders[0] + name for name in alarms),
+        *(folders[1] + name for name in (*boards, *provisioned)),
+    }
+
+
 def test_a_lock_has_all_that_setup_cfg_wants_with_a_hash():
     for name, requirements in lock.wanted().items():
         rows = (lock.LOCKS / f"{name}.lock").read_text().splitlines()
