@@ -55,17 +55,19 @@ def show_check(survey: Survey, wanted: Wanted, *, as_json: bool, sysctl: bool) -
 def show_status(ask: Callable[[], AgentStatus], *, watch: bool, as_json: bool) -> int:
     """Print how the agent stands, once or until it is interrupted; return the exit code."""
     now = ask()
-    if as_json:
-        typer.echo(status.status_bytes(now))
-    elif watch:
-        live = Live(_shown(now), console=shown.console(), auto_refresh=False)
-        with contextlib.suppress(KeyboardInterrupt), live:
-            while True:
+    live = Live(_shown(now), console=shown.console(), auto_refresh=False) if watch and not as_json else None
+    with contextlib.suppress(KeyboardInterrupt), live or contextlib.nullcontext():
+        while True:
+            if live is not None:
                 live.update(_shown(now), refresh=True)
-                time.sleep(1)  # the agent looks once a second
-                now = ask()
-    else:
-        printed.show(*_shown(now).renderables)
+            elif as_json:
+                typer.echo(status.status_bytes(now))
+            else:
+                printed.show(*_shown(now).renderables)
+            if not watch:
+                break
+            time.sleep(1)  # the agent looks once a second
+            now = ask()
     return int(now.state is not AgentState.HOLDING)
 
 

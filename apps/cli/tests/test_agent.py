@@ -6,10 +6,11 @@ import socket
 import sys
 import threading
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
-from apps.cli import agent_setup, agent_store
+from apps.cli import agent_setup, agent_store, agent_tables
 from apps.cli.main import app
 from apps.cli.tests.running import CliRunner
 from hostagent.agent import status
@@ -100,6 +101,33 @@ def test_json_is_the_whole_status(answering):
     told = json.loads(run(*answering(), "--json", exit_code=0)[0])
     assert told["entries"][0]["delivered_bps"] == 640_000_000
     assert told["identity"]["host"] == "base20"
+
+
+def test_a_watch_as_json_is_a_line_for_each_look(capsys, monkeypatch):
+    waits, epochs = iter((1, 1)), count(7)
+
+    def wait(_):
+        if next(waits, None) is None:
+            raise KeyboardInterrupt
+
+    def ask():
+        return AgentStatus(
+            identity=WHO,
+            state=AgentState.HOLDING,
+            controller="192.0.2.9:50051",
+            attached_s=1,
+            epoch=next(epochs),
+            lease_ms=3000,
+            lease_left_ms=2400,
+            buffers={},
+            buffers_may_take_bytes=0,
+            age_ms=10,
+            entries=(ENTRY,),
+        )
+
+    monkeypatch.setattr(agent_tables.time, "sleep", wait)
+    assert agent_tables.show_status(ask, watch=True, as_json=True) == 0
+    assert [json.loads(line)["epoch"] for line in capsys.readouterr().out.splitlines()] == [7, 8, 9]
 
 
 def test_an_agent_that_does_not_run_is_one_line_and_exit_code_1(tmp_path):
