@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from apps import start_check
+from apps import main, start_check
 from apps.cli.main import PANELS, app
 from apps.cli.tests.running import CliRunner
 from controller.database import Changes, Database, DatabaseBusy, PurchaseRow
@@ -36,6 +36,19 @@ def headway(*arguments):
     done = subprocess.run([HEADWAY, *arguments], capture_output=True, text=True, check=False, timeout=60)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """Run the command's check of a file in this process, which has loaded all; return (exit code, output, errors)."""
+    monkeypatch.setattr(main, "load_reader", lambda: None)
+
+    def run(file):
+        done = CliRunner().invoke(app, ["controller", "--config", str(file), "--check"])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
 
 
 @pytest.fixture
@@ -79,14 +92,14 @@ def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_pat
     assert f"there is no folder {tmp_path}/none: make it first" in store
 
 
-def test_a_socket_in_the_folder_that_the_unit_makes_at_each_start_is_right_before_the_first(config, tmp_path):
+def test_a_socket_in_the_folder_that_the_unit_makes_at_each_start_is_right_before_the_first(config, tmp_path, checked):
     unit = (ROOT / "contrib/packaging/units/headway-controller.service").read_text()
     assert f"RuntimeDirectory={start_check.MADE_AT_START.name}\n" in unit
     for where, code in ((start_check.MADE_AT_START, 0), (tmp_path / "none", 1)):
         listen = yaml.safe_load(config.read_text())
         listen["listen"]["rest_socket"] = f"{where}/rest.sock"
         (tmp_path / "local.yaml").write_text(yaml.safe_dump(listen))
-        found, said = headway("controller", "--config", str(tmp_path / "local.yaml"), "--check")
+        found, _, said = checked(tmp_path / "local.yaml")
         assert (found, f"there is no folder {where}: make it first" in said) == (code, bool(code)), said
 
 
@@ -109,29 +122,31 @@ def test_a_path_is_free_unless_somebody_listens_there_or_it_is_no_socket(tmp_pat
 
 
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
-def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_file_is_wrong(config, tmp_path, which):
+def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_file_is_wrong(
+    config, tmp_path, checked, which
+):
     wrong = config.read_text().replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none") + "lease: soon\n"
     config.write_text(wrong)
     port = int(yaml.safe_load(wrong)["listen"][which].rpartition(":")[2])
     with socket.create_server((OWN, port)):
-        code, said = headway("controller", "--config", str(config), "--check")
+        code, _, said = checked(config)
     assert code == 2
     lease, taken, store = said.splitlines()
     assert "lease: " in lease
     assert f"{config}: listen.{which}: {OWN}:{port}: Address already in use" in taken
     assert f"there is no folder {tmp_path}/none: make it first" in store
     config.write_text(wrong.replace("sqlite://", "mysql://"))
-    code, said = headway("controller", "--config", str(config), "--check")
+    code, _, said = checked(config)
     assert (code, said.count("store")) == (2, 1), "the URL is said to be wrong once"
 
 
-def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path):
-    assert headway("controller", "--config", str(config), "--check") == (0, "")
+def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path, checked):
+    assert checked(config)[::2] == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == [config.name]
     database = Database(f"sqlite:///{tmp_path}/headway.db")
     database.open()
     try:
-        code, said = headway("controller", "--config", str(config), "--check")
+        code, _, said = checked(config)
     finally:
         database.close()
     assert (code, "in use by process" in said) == (1, True), said
@@ -143,31 +158,28 @@ def written_by_another(file, schema):
         database.execute("UPDATE headway_version SET version_num = ?", (schema,))
 
 
-def test_a_check_finds_a_database_that_the_start_would_refuse(config, tmp_path):
+def test_a_check_finds_a_database_that_the_start_would_refuse(config, tmp_path, checked):
     file = tmp_path / "headway.db"
     database = Database(f"sqlite:///{file}")
     database.open()
     database.close()
-    assert headway("controller", "--config", str(config), "--check") == (0, "")
+    assert checked(config)[::2] == (0, "")
     written_by_another(file, "9999")
-    code, said = headway("controller", "--config", str(config), "--check")
+    code, _, said = checked(config)
     assert (code, "store: " in said, "(schema 9999)" in said) == (1, True, True), said
     file.write_bytes(b"no database" * 500)
-    code, said = headway("controller", "--config", str(config), "--check")
+    code, _, said = checked(config)
     assert (code, "store: " in said, "file is not a database" in said) == (1, True, True), said
 
 
-def checked(config, network):
-    """What a check says of a network's file, beside the controller that has the database; exit code and lines."""
-    text = config.read_text().splitlines()
-    config.write_text("\n".join([f"network: {FILES[network]}", *text[1:]]) + "\n")
-    done = subprocess.run(
-        [HEADWAY, "controller", "--config", str(config), "--check"], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+def test_a_check_says_which_promises_a_restart_with_another_network_would_end(config, tmp_path, checked):
+    def checked_with(network):
+        """What is said of a network's file, beside the controller that has the database; exit code and lines."""
+        text = config.read_text().splitlines()
+        config.write_text("\n".join([f"network: {FILES[network]}", *text[1:]]) + "\n")
+        code, said, wrong = checked(config)
+        return code, said.splitlines(), wrong.splitlines()
 
-
-def test_a_check_says_which_promises_a_restart_with_another_network_would_end(config, tmp_path):
     site = ready_site(database=f"sqlite:///{tmp_path}/headway.db", network=loaded(FILES["chile-illinois-2"]))
     start_us = time.time_ns() // 1000
     site.clock.now_us = start_us
@@ -178,7 +190,7 @@ def test_a_check_says_which_promises_a_restart_with_another_network_would_end(co
         site.use_cases.hold(lambda _, w=wanted: w, lambda now_us, n=name: created(n, now_us)).saved.result()
     site.announce(image())
     try:
-        code, said, wrong = checked(config, "chile-illinois-north")
+        code, said, wrong = checked_with("chile-illinois-north")
         assert code == 3
         busy, summary, *lost = wrong
         assert "in use by process" in busy
@@ -187,13 +199,13 @@ def test_a_check_says_which_promises_a_restart_with_another_network_would_end(co
         assert images.startswith(f"headway: {config}: reservation images, 20"), images
         assert images.endswith(": fails: its path is not in this network: ls1 - south - ch1")
         assert said == []
-        code, said, wrong = checked(config, "chile-illinois-2")
+        code, said, wrong = checked_with("chile-illinois-2")
         assert (code, len(wrong), said) == (1, 1, [f"{config}: this network keeps all promises, 3"])
         bought = PurchaseRow("south", "hw-1", start_us, start_us + 10**11, 3 * 10**8, "up")
         site.database.save(Changes(purchases=(bought,))).result()
     finally:
         site.database.close()
-    code, said, wrong = checked(config, "chile-illinois-2")
+    code, said, wrong = checked_with("chile-illinois-2")
     assert (code, said[-1], len(wrong)) == (3, f"{config}: this network keeps all promises, 3", 1)
     assert wrong[0].startswith(f"headway: {config}: hw-1 is bought of the provider of south until 20"), wrong
 
