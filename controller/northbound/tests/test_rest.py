@@ -17,7 +17,6 @@ from controller.security.own_certificates import EndingCertificate
 from controller.tests.fakes import ready_site
 from topology.protocol import FlowClass
 from topology.telemetry import EntryTelemetry, Telemetry
-from topology.units import instant_us
 
 IMAGE = {"id": "image", "bytes": 2_688_024_580, "from": ["base20", "base21"], "to": "arch"}
 
@@ -145,29 +144,6 @@ def test_an_announcement_that_makes_no_sense_names_its_field(idle, change, statu
 def test_a_host_nobody_knows_is_404_with_those_there_are(idle):
     said = idle.post("/v1/announcements", json=IMAGE | {"from": ["base99"]}).json()
     assert (said["name"], "arch" in said["known"]) == ("base99", True)
-
-
-def test_releasing_what_is_not_there_is_404(idle):
-    assert idle.delete("/v1/announcements/nothing").status_code == 404
-
-
-@pytest.mark.parametrize("later_us", [0, LAST_COUNT_US + 1], ids=["in memory", "in the database"])
-def test_releasing_an_announcement_twice_is_releasing_it_once(client, site, later_us):
-    client.post("/v1/announcements", json=IMAGE)
-    first = client.delete("/v1/announcements/image")
-    assert (first.status_code, first.json()["state"]) == (200, "released")
-    site.clock.now_us += later_us
-    site.use_cases.tick()
-    again = client.delete("/v1/announcements/image")
-    assert (again.status_code, again.json()["ended"]) == (200, first.json()["ended"])
-    assert [e.name for e in site.state.events.since(0).events].count("announcement.released") == 1
-
-
-def test_what_has_lapsed_is_not_released(client, site):
-    lapses = client.post("/v1/announcements", json=IMAGE).json()["lapses"]
-    site.clock.now_us = instant_us(lapses)
-    site.use_cases.tick()
-    assert client.delete("/v1/announcements/image").status_code == 404
 
 
 # Views.
