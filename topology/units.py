@@ -124,6 +124,10 @@ _FIRST_US = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microsecond
 _LAST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
+class BeyondAllYears(ValueError):
+    """A time is well-formed, and not in the years 1 to 9999 of UTC."""
+
+
 def shown_delay(delay_us: int) -> str:
     """Return a delay for people, exactly.
 
@@ -150,7 +154,8 @@ def instant_us(text: str) -> int:
     (1767225600000000, 1767225600500000)
 
     Raises:
-        ValueError: not such a time, or one without an offset, or none that :func:`shown_time` can show.
+        BeyondAllYears: :func:`shown_time` could not show it.
+        ValueError: not such a time, or one without an offset.
     """
     example = 'try "2026-11-21T22:00:00Z" or "2026-11-21T19:00:00-03:00"'
     if not _RFC3339.fullmatch(text):
@@ -162,7 +167,7 @@ def instant_us(text: str) -> int:
     offset = moment.utcoffset() or timedelta()
     unix_us = (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(microseconds=1)
     if not _FIRST_US <= unix_us <= _LAST_US:
-        raise ValueError(f'"{text}" is not in the years 1 to 9999 of UTC, {example}')
+        raise BeyondAllYears(f'"{text}" is not in the years 1 to 9999 of UTC, {example}')
     return unix_us
 
 

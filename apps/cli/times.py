@@ -137,6 +137,8 @@ def day_before_us(now_us: int, where: tzinfo) -> int:
 def _with_offset_us(text: str) -> int:
     try:
         return units.instant_us(text)
+    except units.BeyondAllYears:
+        raise
     except ValueError as error:
         raise ValueError(f'"{text}" is not a time, {EXAMPLES}') from error
 
