@@ -1,10 +1,11 @@
 """What there is to read of announcements: those in the plan, and what became of those that have ended."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from controller.database import Database, DatabaseFailed, EndedQuery
 from controller.errors import NotKnown
-from controller.plan.announcement_states import AnnouncementState, state_of
+from controller.plan.announcement_states import AnnouncementState, PromiseOutcome, state_of
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey, check_same
@@ -70,6 +71,14 @@ class Announced:
     def in_force(self) -> tuple[Announcement, ...]:
         """Return those that have not ended."""
         return self._in_memory()[0]
+
+    def outcomes(self) -> Counter[PromiseOutcome]:
+        """Return how many have ended since the controller's start, by how their promises were kept.
+
+        Each is counted when its last count must have come, two minutes after its end.
+        """
+        with self._state.changed:
+            return Counter(self._state.wished.ledger.ended.outcomes)
 
     def repeated(self, used: UsedKey, fingerprint: str) -> EndedAnnouncement:
         """Return the announcement that was made with a key.

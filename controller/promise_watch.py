@@ -10,6 +10,7 @@ from controller.state.guard import GuardedState
 from controller.state.lateness import Late, lacks_counted, late_promises, overdue_promises
 from controller.state.moment import Moment
 from controller.state.starting import STARTING_US, yet_to_call
+from controller.state.value import Unkept
 from topology.units import shown_time
 
 
@@ -37,6 +38,7 @@ class PromiseWatch:
             self._seen = self._state.desired.plan
             self._look_at_announcements()
             self._look_at_calendar()
+            self._state.put(unkept=Unkept(len(self._late | self._overdue), len(self._unkeepable)))
 
     def _look_at_announcements(self) -> None:
         """Tell of what is announced and will be late or is not carried; what is late is told of as that."""

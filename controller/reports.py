@@ -21,7 +21,7 @@ from controller.state.receiver_view import ReceiversView, receivers_view, unheld
 from controller.state.receivers import intakes_after, senders_to, stores_after
 from controller.state.reported import HostState
 from controller.state.starting import yet_to_call
-from controller.state.value import flows
+from controller.state.value import Unkept, flows
 from controller.view import View
 from topology.addresses import shown_address
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired
@@ -67,6 +67,11 @@ class Reports:
         """Return the announcements that are late already, by name."""
         with self._state.changed:
             return overdue_promises(self._state.value, self._state.now())
+
+    def unkept(self) -> Unkept:
+        """Return how many promises are said not to be kept now."""
+        with self._state.changed:
+            return self._state.value.unkept
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""

@@ -61,6 +61,18 @@ SITE = Board(
             is_stacked=True,
         ),
         PanelLook(
+            *("Promises kept", "Announcements that have ended, a day, by how their promise was kept.", "none"),
+            {"{{outcome}}": f"sum by (outcome) (increase(headway_announcements_ended_total{{{OF}}}[1d]))"},
+            is_stacked=True,
+        ),
+        PanelLook(
+            *("Promises not kept now", "Announcements that are late, reservations that have no room any more.", "none"),
+            {
+                "late": f"headway_announcements_late{{{OF}}}",
+                "unkeepable": f"headway_reservations_unkeepable{{{OF}}}",
+            },
+        ),
+        PanelLook(
             *("Decisions", "What was asked, by the answer.", "reqps"),
             {"{{kind}} {{answer}}": f"sum by (kind, answer) (rate(headway_decisions_total{{{OF}}}[$__rate_interval]))"},
         ),

@@ -12,6 +12,7 @@ from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render
 from controller.northbound.rest.answers import Routes
 from controller.northbound.webhooks import Delivery, Webhook
+from controller.plan.announcement_states import PromiseOutcome
 from controller.plan.invariant import violations
 from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.lifecycle import ENDED, ReservationState
@@ -120,6 +121,17 @@ def _promises(dependencies: Dependencies) -> Iterator[Metric]:
     yield ended
     announced = len(dependencies.use_cases.announcements())
     yield GaugeMetricFamily("headway_announcements", "Announcements in the plan.", value=announced)
+    about = "Announcements that have ended, by how their promise was kept; two minutes after their end."
+    kept = CounterMetricFamily("headway_announcements_ended", about, labels=["outcome"])
+    outcomes = dependencies.announced.outcomes()
+    for outcome in PromiseOutcome:
+        kept.add_metric([outcome], outcomes[outcome])
+    yield kept
+    unkept = dependencies.reports.unkept()
+    about = "Announcements that are late now, or will be as things are."
+    yield GaugeMetricFamily("headway_announcements_late", about, value=unkept.late)
+    about = "Reservations that the calendar has no room for any more: they will fail."
+    yield GaugeMetricFamily("headway_reservations_unkeepable", about, value=unkept.unkeepable)
 
 
 def _plan(view: View, unsaved_us: int) -> Iterator[Metric]:

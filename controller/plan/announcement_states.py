@@ -21,6 +21,16 @@ class Ending(StrEnum):
     LAPSED = "lapsed"
 
 
+class PromiseOutcome(StrEnum):
+    """How the promise of an announcement that has ended was kept."""
+
+    IN_TIME = "in-time"  # all of it had arrived by the moment that was promised
+    LATE = "late"  # it arrived after that, or its owner released it after that and before all had arrived
+    RELEASED = "released"  # by its owner, before that moment and before all had arrived: neither kept nor broken
+    LAPSED = "lapsed"  # before all had arrived, and nobody released it
+    UNCOUNTED = "uncounted"  # nobody knows: not all that was sent was counted
+
+
 def state_of(size_bytes: int, delivered_bytes: int, *, is_over: bool, ending: Ending | None) -> AnnouncementState:
     """Return how an announcement stands.
 

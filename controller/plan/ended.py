@@ -1,10 +1,11 @@
 """Announcements that have ended: what became of them, and who asks for one of them again. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.errors import Taken
-from controller.plan.announcement_states import AnnouncementState, Ending, state_of
+from controller.plan.announcement_states import AnnouncementState, Ending, PromiseOutcome, state_of
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import (
     KEEP_US,
@@ -43,6 +44,18 @@ class EndedAnnouncement:
         size_bytes, delivered_bytes = self.announcement.size_bytes, total_bytes(self.announcement.delivered)
         return state_of(size_bytes, delivered_bytes, is_over=True, ending=self.ending)
 
+    @property
+    def outcome(self) -> PromiseOutcome:
+        """How its promise was kept, as far as its senders have counted."""
+        known = self.announcement
+        if known.finished_us is not None:
+            return PromiseOutcome.IN_TIME if known.finished_us <= known.promised_us else PromiseOutcome.LATE
+        if any(one.is_least or not one.is_last for one in known.delivered):
+            return PromiseOutcome.UNCOUNTED
+        if self.ending is Ending.LAPSED:
+            return PromiseOutcome.LAPSED
+        return PromiseOutcome.RELEASED if self.ended_us <= known.promised_us else PromiseOutcome.LATE
+
 
 @dataclass(frozen=True, slots=True)
 class UsedKey:
@@ -77,7 +90,8 @@ def _is_of(known: Announcement, flow: FlowId, host: str) -> bool:
 class Ended:
     """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones.
 
-    ``unwritten`` has what their disks have yet to write, longer than ``lately`` has them.
+    ``unwritten`` has what their disks have yet to write, longer than ``lately`` has them; ``outcomes`` how many have
+    left ``lately`` while this controller led, by how their promises were kept.
     """
 
     def __init__(
@@ -89,6 +103,7 @@ class Ended:
         self._owners: dict[FlowId, str] = {}  # by flow, the name of its announcement
         self.last_sequence = 0
         self.lately: dict[int, EndedAnnouncement] = {}
+        self.outcomes: Counter[PromiseOutcome] = Counter()
         self.unsaved: Unsaved[int, EndedAnnouncement] = Unsaved()
         self._used: dict[str, UsedKey] = {}  # the oldest first: of a month's tens of thousands only those are looked at
 
@@ -229,15 +244,23 @@ class Ended:
         return self._used.get(key)
 
     def forget_old(self, now_us: int) -> None:
-        """Forget what is to be read from the database from now on, and keys that nobody asks for any more."""
-        self.lately = {
-            number: ended
+        """Forget what is to be read from the database from now on, and keys that nobody asks for any more.
+
+        What is forgotten here has its last count, or will have none: how its promise was kept is counted now.
+        """
+        self.outcomes.update(ended.outcome for ended in self._dropped(now_us))
+
+    def _dropped(self, now_us: int) -> list[EndedAnnouncement]:
+        """Forget what is old, and return the announcements of it."""
+        old = [
+            number
             for number, ended in self.lately.items()
-            if now_us - ended.ended_us < LAST_COUNT_US or number in self.unsaved
-        }
+            if now_us - ended.ended_us >= LAST_COUNT_US and number not in self.unsaved
+        ]
         self.unwritten.drop_old(now_us)
         while self._used and now_us - next(iter(self._used.values())).ended_us >= KEEP_US:
             del self._used[next(iter(self._used))]
+        return [self.lately.pop(number) for number in old]
 
     def restore(
         self, used: Iterable[UsedKey], last_sequence: int, lately: Iterable[EndedAnnouncement], now_us: int
@@ -274,7 +297,7 @@ class Ended:
             delivered = with_further_counts(known.delivered, ours.delivered)
             if delivered != known.delivered:
                 self._put(replace(one, announcement=known.with_delivered(delivered)))
-        self.forget_old(now_us)
+        self._dropped(now_us)  # uncounted, for another controller has counted them
 
     def withdraw(self) -> dict[int, Announcement]:
         """Take back what was decided and is not saved; return those that have not ended then, as they are counted."""
@@ -295,6 +318,7 @@ class Ended:
             earlier: where they have ended.
             in_plan: what has not ended here, by name.
         """
+        self.outcomes = earlier.outcomes
         running = {known.sequence for known in in_plan.values()}
         unsaved = earlier.unsaved.of_clock()
         for number, ended in earlier.lately.items():

@@ -14,7 +14,16 @@ from controller.state.desired import Desired, circuits_down
 from controller.state.grants import grant
 from controller.state.installed import Installed
 from controller.state.reported import HostState, Reported
-from controller.state.value import SiteState, due_us, first_state, leading, must_replan, replanned, with_lines_noted
+from controller.state.value import (
+    SiteState,
+    Unkept,
+    due_us,
+    first_state,
+    leading,
+    must_replan,
+    replanned,
+    with_lines_noted,
+)
 from controller.state.wished import Wished
 from topology.protocol import Allocations
 
@@ -90,6 +99,7 @@ class GuardedState:
         reported: Reported | None = None,
         installed: Installed | None = None,
         desired: Desired | None = None,
+        unkept: Unkept | None = None,
     ) -> None:
         """Replace some parts of the state.
 
@@ -103,6 +113,7 @@ class GuardedState:
             reported=reported or now.reported,
             installed=installed or now.installed,
             desired=desired or now.desired,
+            unkept=unkept or now.unkept,
         )
 
     def put_host(self, name: str, host: HostState) -> None:

@@ -26,6 +26,19 @@ from controller.state.wished import Wished
 
 
 @dataclass(frozen=True, slots=True)
+class Unkept:
+    """How many promises are said not to be kept, as long as nothing else is said of them.
+
+    Attributes:
+        late: announcements that are late, or will be.
+        unkeepable: reservations that the calendar has no room for.
+    """
+
+    late: int = 0
+    unkeepable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SiteState:
     """All that changes while the controller runs.
 
@@ -40,6 +53,7 @@ class SiteState:
         stands_by: whether another controller of a pair leads; then nobody is granted anything.
         own_epoch: of one that has taken over, what hosts go on with is granted under this number at least, which is
             above every one of the controllers before: so they hear no more what one of those says; else 0.
+        unkept: what was said of promises that are not kept.
     """
 
     wished: Wished
@@ -51,6 +65,7 @@ class SiteState:
     stopping: bool = False
     stands_by: bool = False
     own_epoch: int = 0
+    unkept: Unkept = Unkept()
 
 
 def first_state(site: Site, now: Instant, term: int, *, stands_by: bool = False) -> SiteState:
