@@ -23,6 +23,7 @@ from controller.database.settings import (
 from controller.errors import ConfigError
 from controller.plan.booking_lead import booking_lead_us
 from controller.plan.purchases import Period
+from controller.plan.sold_by import SoldBy
 from controller.providers import settings as providers
 from controller.providers.kinds import Seller
 from controller.providers.settings import CircuitSection
@@ -224,6 +225,7 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         file.lease // 1000,
         schedules=schedules,
         lead_us={circuit: booking_lead_us(seller.terms) for circuit, seller in sold.items()},
+        sold_by={circuit: SoldBy(one.kind, one.server, one.moved_from) for circuit, one in sold.items()},
         hosts_mark=file.hosts_mark,
         hold_to_receivers=file.hold_to_receivers,
         return_after_us=file.failover.return_after,

@@ -17,6 +17,7 @@ from apps.openflow import OpenFlowApp
 from apps.pair import begin_anew, leadership, opened, stood_by
 from apps.plain_text import plain_ports
 from apps.process import ALIVE_S, GIVE_BACK_S, Stop, fair, give_back, stop_signal, working
+from apps.sellers import check_sellers, not_to_ask
 from apps.web import web
 from apps.web_local import local_socket
 from controller.announced import Announced
@@ -264,6 +265,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         OSError: a port is taken, or an address is not ours.
         DatabaseError: the database cannot be used.
         TokensUnusable: the file of the tokens cannot.
+        SellersExchanged: something is bought of others than those who sell circuits now.
     """
     fair()
     stop = stop_signal()
@@ -277,7 +279,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             return int(stop.failed)
         database = opened(parts, url, led)
         built = _built(settings, database, led, trusts_wall=trusts_wall)
-        state, hosts = built.state, built.hosts
+        state, hosts, left_alone = built.state, built.hosts, frozenset[str]()
+        check_sellers(database, settings.site, state.now_us(), stands_by=led is not None)
         pair = None if led is None else Pair(led, state, database, built.use_cases.saves, built.clocks)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: seller.connected(state.now_us) for circuit, seller in settings.sellers.items()}
@@ -294,6 +297,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 return int(stop.failed)
             try:
                 pair.lead((built.sessions, *built.writers.values(), *behind.webhooks), hosts.lead)
+                left_alone = not_to_ask(database, settings.site, state.now_us())
             except (DatabaseFailed, DatabaseTaken) as failure:  # the database is away again, or another one was quicker
                 log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
                 begin_anew(stop)
@@ -305,7 +309,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         may_decide = (lambda: True) if led is None else led.may_decide
         for work, name in _leading(built, behind, settings, database, stop, led, may_decide):
             parts.enter_context(working(work, name, state, stop))
-        for circuit, provider in providers.items():
+        for circuit, provider in ((c, p) for c, p in providers.items() if c not in left_alone):
             buying = Purchasing(state, built.use_cases, circuit, provider, may_decide)
             parts.enter_context(working(buying.run, f"provider of {circuit}", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)

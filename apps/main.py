@@ -60,6 +60,7 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
     from apps import logs
     from apps.controller import run
     from controller.database import DatabaseError
+    from controller.errors import SellersExchanged
     from controller.security.token_file import TokensUnusable
     from controller.southbound.errors import SouthboundError
 
@@ -69,6 +70,8 @@ def daemon(config: Path, *, check: bool = False, trusts_wall: bool = False) -> i
         return run(settings, trusts_wall=trusts_wall)
     except (OSError, SouthboundError, DatabaseError, TokensUnusable) as error:
         return _failed(str(error), EXIT_FAILED)
+    except SellersExchanged as error:
+        return _failed("\n".join(f"{config}: {each}" for each in error.why), EXIT_FAILED)
 
 
 def _checked(config: Path, settings: "ControllerSettings") -> int:
@@ -76,7 +79,8 @@ def _checked(config: Path, settings: "ControllerSettings") -> int:
     from apps.cli.network_text import not_ours
     from apps.start_check import hindrances, promises_kept
 
-    found, promises = hindrances(settings), promises_kept(settings)
+    promises = promises_kept(settings)
+    found = (*hindrances(settings), *promises.exchanged)
     if not found:
         print(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
         for line in not_ours(settings.site.network):

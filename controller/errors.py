@@ -2,6 +2,7 @@
 
 HeadwayError
   ConfigError        the configuration is wrong: every problem with its path (exit 2)
+  SellersExchanged   it has other sellers than those of whom something is bought (exit 1)
   NotKnown           no such thing (404)
   NotAllowed         the request makes no sense here (422)
   Taken              an id or a key that another request was made with (409)
@@ -24,6 +25,14 @@ class ConfigError(HeadwayError):
         self.source = source
         self.problems = problems
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+
+
+class SellersExchanged(HeadwayError):
+    """Circuits have other sellers than those of whom something is bought; ``why`` says of each what to do."""
+
+    def __init__(self, why: tuple[str, ...]) -> None:
+        self.why = why
+        super().__init__("\n".join(why))
 
 
 class NotKnown(HeadwayError):

@@ -1,6 +1,6 @@
 """What is saved, as a ledger of the network that is configured now; and what of it has no place there."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.database import PurchaseRow, SavedRows
@@ -13,10 +13,12 @@ from controller.plan.maintenance import impose
 from controller.plan.paths import Path
 from controller.plan.purchases import PurchaseState
 from controller.plan.reservations import Reservation
+from controller.plan.sold_by import SoldBy
 from controller.site import Site
 from topology.units import shown_time
 
 NO_PATH = "its path is not in this network"
+_NAMED = 3  # purchases of a circuit; of more it is said how many there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,13 @@ class RestartView:
         promises: how many have not ended.
         lost: of each that is not kept, what it is and why, for people.
         left: of what is bought and nobody would give back, what it is, for people.
+        exchanged: of each circuit that keeps a controller from its start, for it has another seller, why, for people.
     """
 
     promises: int
     lost: tuple[str, ...]
     left: tuple[str, ...] = ()
+    exchanged: tuple[str, ...] = ()
 
 
 def restored(
@@ -83,14 +87,56 @@ def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
         "back by nobody, for no circuit of that name is bought now: release what needs it first, or give it back there"
         for one in left_bought(site, rows.purchases, now_us)
     )
-    return RestartView(len(live) + len(announcements), tuple(lost), tuple(left))
+    sold_anew = exchanged(site, rows.purchases, rows.sold_by, now_us)
+    return RestartView(len(live) + len(announcements), tuple(lost), tuple(left), tuple(sold_anew.values()))
 
 
 def left_bought(site: Site, purchases: Iterable[PurchaseRow], now_us: int) -> Iterator[PurchaseRow]:
     """Yield what is bought still, but of the provider of a circuit that is not bought any more."""
     for one in purchases:
-        if one.circuit not in site.lead_us and one.state != PurchaseState.ENDED and one.end_us > now_us:
+        if one.circuit not in site.lead_us and _is_bought(one, now_us):
             yield one
+
+
+def exchanged(
+    site: Site, purchases: Iterable[PurchaseRow], sold_by: Mapping[str, SoldBy], now_us: int
+) -> dict[str, str]:
+    """Return, by circuit whose seller does not have what is bought of the one before, what to do about it, for people.
+
+    Asked for a purchase, such a seller would say that there is none, which fails what is carried by it; and it would be
+    the one to be given it back.
+
+    Args:
+        site: with the sellers of now.
+        purchases: all that are saved.
+        sold_by: by circuit, of whom they were bought.
+        now_us: Unix time.
+    """
+    kept: dict[str, list[PurchaseRow]] = {}
+    for one in purchases:
+        before, seller = sold_by.get(one.circuit), site.sold_by.get(one.circuit)
+        if before and seller and not seller.has_what_was_bought_of(before) and _is_bought(one, now_us):
+            kept.setdefault(one.circuit, []).append(one)
+    return {
+        circuit: _shown_exchange(circuit, bought, sold_by[circuit], site.sold_by[circuit])
+        for circuit, bought in kept.items()
+    }
+
+
+def _is_bought(one: PurchaseRow, now_us: int) -> bool:
+    return one.state != PurchaseState.ENDED and one.end_us > now_us
+
+
+def _shown_exchange(circuit: str, bought: list[PurchaseRow], before: SoldBy, seller: SoldBy) -> str:
+    names = ", ".join(one.name for one in bought[:_NAMED]) + (", ..." if len(bought) > _NAMED else "")
+    until = shown_time(max(one.end_us for one in bought))
+    so_many = f"{len(bought)} purchase{'s' * (len(bought) > 1)} ({names})"
+    moved = f"; or say moved_from: {before.server} if it is the same one" if seller.kind == before.kind else ""
+    return (
+        f"circuits.{circuit}: {so_many} of {before} {'are' if len(bought) > 1 else 'is'} not over until {until}, and "
+        f"{seller} does not have {'them' if len(bought) > 1 else 'it'}: put the section of before back until then, and "
+        f"give the circuit of {seller} another name if it is needed sooner{moved}"
+    )
 
 
 def _gone(

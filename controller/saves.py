@@ -161,7 +161,9 @@ class Saves:
         old = None if known is None else _noted_purchase(circuit, known)
         new = _noted_purchase(circuit, purchase)
         record = None if old == new else self._noting(Noted(f"purchase.{purchase.state}", purchase.name, old, new))
-        return self._database.save(Changes(purchases=(row,), record=record))
+        seller = self._state.site.sold_by.get(circuit)
+        sold_by = {} if seller is None else {circuit: seller}
+        return self._database.save(Changes(purchases=(row,), sold_by=sold_by, record=record))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought.

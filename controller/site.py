@@ -15,6 +15,7 @@ from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period
+from controller.plan.sold_by import SoldBy
 from topology.addresses import families, reached_from
 from topology.distances import longest_rtt_us
 from topology.network import Hop, Host, Network, UnknownNode
@@ -38,6 +39,7 @@ class Site:
         return_after_us: how long a circuit's line must have been up again before it is used.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
+        sold_by: by circuit that is bought at need, of whom.
         hold_to_receivers: whether a flow whose receiver takes less than it is sent leaves the rest to others.
     """
 
@@ -47,6 +49,7 @@ class Site:
     lease_ms: int
     schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
     lead_us: Mapping[str, int] = field(default_factory=dict)
+    sold_by: Mapping[str, SoldBy] = field(default_factory=dict)
     hosts_mark: bool = False
     together_us: int = 1_000
     return_after_us: int = RETURN_AFTER_US

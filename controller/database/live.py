@@ -1,5 +1,6 @@
 """What has not ended, as it is kept: all of it, or what of it has changed since some point."""
 
+import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from sqlalchemy import Column, Connection, RowMapping, Table, select
 from controller.database.ended import ended_of, lately_ended, used_keys
 from controller.database.history import highest
 from controller.database.leader_row import SAVES
-from controller.database.rows import PurchaseRow, SavedPoint, SavedRows, SavedSince, purchase_of, reservation_of
+from controller.database.rows import PurchaseRow, Row, SavedPoint, SavedRows, SavedSince, purchase_of, reservation_of
 from controller.database.tables import (
     ANNOUNCEMENTS,
     ENDED_ANNOUNCEMENTS,
@@ -26,9 +27,11 @@ from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.maintenance import Maintenance
 from controller.plan.reservations import Reservation
+from controller.plan.sold_by import SoldBy
 from controller.plan.unwritten import LONGEST_US
 
 MAINTENANCE, DELAYS = "maintenance", "delays"
+_SOLD_BY = "sold by "  # and the circuit's name
 _MAINTENANCE_TEXT = TypeAdapter(tuple[Maintenance, ...])
 DELAYS_TEXT = TypeAdapter(tuple[MeasuredDelay, ...])
 _BESIDE = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS, SAVES]))
@@ -58,6 +61,7 @@ def all_rows(connection: Connection) -> SavedRows:
         beside.delays,
         point(connection, beside.saves),
         lately_ended(connection, LONGEST_US),
+        sold_by(connection),
     )
 
 
@@ -108,6 +112,23 @@ def ended_numbered(connection: Connection, numbers: AbstractSet[int]) -> tuple[E
 def maintenance_text(planned: tuple[Maintenance, ...]) -> str:
     """Return all that is planned, as it is kept."""
     return storable(_MAINTENANCE_TEXT.dump_json(planned).decode())
+
+
+def bought(connection: Connection) -> tuple[tuple[PurchaseRow, ...], dict[str, SoldBy]]:
+    """Return what is bought; and by circuit, of whom something was bought last."""
+    return _purchases(connection), sold_by(connection)
+
+
+def sold_by(connection: Connection) -> dict[str, SoldBy]:
+    """Return, by circuit, of whom something was bought last; nothing of what an older Headway has bought."""
+    rows = connection.execute(select(META.c.key, META.c.value).where(META.c.key.startswith(_SOLD_BY)))
+    return {original(row.key.removeprefix(_SOLD_BY)): SoldBy(**json.loads(original(row.value))) for row in rows}
+
+
+def sold_by_row(circuit: str, seller: SoldBy) -> Row:
+    """Return, as a row of ``meta``, of whom something is bought."""
+    said = {"kind": seller.kind, "server": seller.server}
+    return {"key": storable(f"{_SOLD_BY}{circuit}"), "value": storable(json.dumps(said))}
 
 
 def _beside(connection: Connection) -> _Beside:

@@ -1,7 +1,7 @@
 """Values as rows and back, and many changes as one. Pure."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.maintenance import Maintenance
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
+from controller.plan.sold_by import SoldBy
 from topology.protocol import FlowClass
 
 Row = dict[str, str | int | None]
@@ -54,6 +55,7 @@ class Changes:
         announcements: by id, the JSON text of each; None for one that is gone.
         purchases: new ones, and new versions of known ones.
         purchases_gone: the names of those to forget, after the former.
+        sold_by: by circuit, of whom something is bought.
         time: the calendar's, for the next controller.
         ended: announcements that have ended, or whose last counts have come since.
         record: what is to be remembered of it, written in the same transaction; None for nothing.
@@ -65,6 +67,7 @@ class Changes:
     announcements: tuple[tuple[str, str | None], ...] = ()
     purchases: tuple[PurchaseRow, ...] = ()
     purchases_gone: tuple[str, ...] = ()
+    sold_by: Mapping[str, SoldBy] = field(default_factory=dict)
     time: SavedTime | None = None
     ended: tuple[EndedAnnouncement, ...] = ()
     record: SaveRecord | None = None
@@ -99,6 +102,7 @@ class SavedRows:
         delays: what was measured of circuits.
         until: up to where this is.
         lately: announcements that have ended lately, of which disks may have something to write yet.
+        sold_by: by circuit, of whom something was bought last; nothing of what an older Headway has bought.
     """
 
     reservations: tuple[Reservation, ...]
@@ -110,6 +114,7 @@ class SavedRows:
     delays: tuple[MeasuredDelay, ...] = ()
     until: SavedPoint = SavedPoint()
     lately: tuple[EndedAnnouncement, ...] = ()
+    sold_by: Mapping[str, SoldBy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,7 @@ class RowBatch:
     reservations: dict[str, Reservation] = field(default_factory=dict)
     announcements: dict[str, str | None] = field(default_factory=dict)
     purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
+    sold_by: dict[str, SoldBy] = field(default_factory=dict)
     times: list[SavedTime] = field(default_factory=list)
     ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
     records: list[SaveRecord] = field(default_factory=list)
@@ -163,6 +169,7 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.announcements.update(changes.announcements)
         batch.purchases.update((p.name, p) for p in changes.purchases)
         batch.purchases.update((name, None) for name in changes.purchases_gone)
+        batch.sold_by.update(changes.sold_by)
         batch.times[:] = [changes.time] if changes.time else batch.times
         batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
         batch.maintenance[:] = batch.maintenance if changes.maintenance is None else [changes.maintenance]

@@ -22,7 +22,7 @@ from controller.database.ended import ended_row
 from controller.database.errors import DatabaseTaken
 from controller.database.history import HIGHEST, HIGHEST_COLUMNS, EndedKind, forget, highest, highest_of
 from controller.database.leader_row import SAVES
-from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, all_rows, maintenance_text
+from controller.database.live import DELAYS, DELAYS_TEXT, MAINTENANCE, all_rows, maintenance_text, sold_by_row
 from controller.database.many import Many
 from controller.database.past import past_with_key
 from controller.database.rows import Row, RowBatch, SavedPoint, SavedRows, purchase_row, reservation_row
@@ -242,6 +242,7 @@ class DatabaseSession:
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
             self._put(META, [{"key": MAINTENANCE, "value": maintenance_text(all_)} for all_ in batch.maintenance])
             self._put(META, [{"key": DELAYS, "value": DELAYS_TEXT.dump_json(all_).decode()} for all_ in batch.delays])
+            self._put(META, [sold_by_row(circuit, seller) for circuit, seller in batch.sold_by.items()])
             self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])

@@ -27,12 +27,16 @@ class Seller:
         vlan_vids: by place in the section, the VLAN in which the circuit is handed over there; 0 for untagged.
         connected: returns the provider, which goes by the clock that it is given: the site's calendar, Unix time in
             microseconds. Called once, when the controller starts; one of a pair asks nothing of it before it leads.
+        server: what tells who sells it from others of its kind, as a URL, and no secret; empty if there is one alone.
+        moved_from: what ``server`` was before, if that is the same one by another name.
     """
 
     kind: str
     terms: Terms
     vlan_vids: Mapping[str, int]
     connected: Callable[[Callable[[], int]], Provider] = field(repr=False)
+    server: str = ""
+    moved_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class NsiSection(CredentialsSection):
     dest: str
     ero: tuple[str, ...] = ()
     callback: str = ""
+    moved_from: str = ""
     tls: _TlsSection = _TlsSection()
     rate_step: Rate = Field(default=1_000_000, gt=0)
     deploy: Duration = Field(default=300_000_000, ge=1_000_000, le=3_600_000_000)
@@ -67,7 +68,14 @@ def _seller(section: NsiSection, mtu_bytes: int, problems: Problems) -> Seller |
     except ValueError as error:
         problems.add(error)
         return None
-    return Seller("nsi", settings.terms, settings.vlan_vids, lambda now_us: NsiProvider(settings, now_us))
+    return Seller(
+        "nsi",
+        settings.terms,
+        settings.vlan_vids,
+        lambda now_us: NsiProvider(settings, now_us),
+        section.provider_nsa,  # the aggregator's: a proxy is a way to it
+        section.moved_from,
+    )
 
 
 NSI = ProviderKind(NsiSection, _seller)

@@ -24,6 +24,7 @@ class OscarsSection(CredentialsSection):
     z: _EndSection
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    moved_from: str = ""
     deploy: Duration = Field(default=120_000_000, ge=0, le=3_600_000_000)
     settle: Duration = Field(default=300_000_000, ge=10_000_000, le=86_400_000_000)
     timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
@@ -57,7 +58,14 @@ def _seller(section: OscarsSection, mtu_bytes: int, problems: Problems) -> Selle
         problems.add(error)
         return None
     vlan_vids = {f"{side}.vlan": end.vlan_vid for side, end in ends.items()}
-    return Seller("oscars", oscars_terms(settings), vlan_vids, lambda now_us: OscarsProvider(settings, now_us))
+    return Seller(
+        "oscars",
+        oscars_terms(settings),
+        vlan_vids,
+        lambda now_us: OscarsProvider(settings, now_us),
+        section.url.rstrip("/"),
+        section.moved_from.rstrip("/"),
+    )
 
 
 OSCARS = ProviderKind(OscarsSection, _seller)

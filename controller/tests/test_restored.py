@@ -9,8 +9,9 @@ from controller.database import Changes, Database, PurchaseRow
 from controller.database.live import all_rows
 from controller.database.snapshot import snapshot
 from controller.plan.lifecycle import ReservationState
-from controller.plan.purchases import Period
+from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Constraints
+from controller.plan.sold_by import SoldBy
 from controller.plan.tests.asking import asked, created
 from controller.promise_watch import PromiseWatch
 from controller.restored import at_a_restart
@@ -126,3 +127,68 @@ def test_what_is_bought_of_a_circuit_that_is_not_bought_any_more_is_said_before_
         FakeSite(database=url, network=BOTH).database.close()
     (event,) = (one for one in said if one["event"] == "provider.left")
     assert (event["circuit"], event["purchase"], event["until"]) == ("south", "hw-1", "2026-01-01T01:00:00Z")
+
+
+OSCARS = SoldBy("oscars", "https://oscars.example:8201")
+
+
+@pytest.fixture
+def bought(tmp_path):
+    """A database with two purchases of the south circuit that are not over, and one that is, bought of OSCARS."""
+    url = f"sqlite:///{tmp_path}/bought.db"
+    site = FakeSite(database=url, network=BOTH, lead_us={"south": S}, sold_by={"south": OSCARS})
+    for name, end_us in (("hw-1", HOUR_US), ("hw-2", HOUR_US + 60 * S), ("hw-0", START_US)):
+        purchase = Purchase(name, Period(START_US - S, end_us, 300 * S), PurchaseState.UP)
+        with site.state.changed:
+            saved = site.use_cases.saves.save_purchase("south", purchase)
+        saved.result()
+    site.database.close()
+    return url
+
+
+def exchanged_for(url, seller, circuit="south"):
+    """What a check finds of a seller."""
+    return foreseen(url, BOTH, lead_us={circuit: S}, sold_by={circuit: seller}).exchanged
+
+
+@pytest.mark.parametrize(
+    ("seller", "said"),
+    [
+        (SoldBy("oscars", "https://other.example"), "oscars (https://other.example)"),
+        (SoldBy("oscars", "https://other.example", "https://third.example"), "oscars (https://other.example)"),
+        (SoldBy("nsi", OSCARS.server), "nsi (https://oscars.example:8201)"),
+        (SoldBy("portal", ""), "portal"),
+    ],
+)
+def test_a_seller_that_is_another_one_while_something_is_bought_of_the_one_before_is_refused(bought, seller, said):
+    (line,) = exchanged_for(bought, seller)
+    assert line.startswith(
+        "circuits.south: 2 purchases (hw-1, hw-2) of oscars (https://oscars.example:8201) are not over until "
+        f"2026-01-01T01:01:00Z, and {said} does not have them: "
+    )
+    assert "put the section of before back until then" in line
+    assert ("moved_from: https://oscars.example:8201" in line) == (seller.kind == "oscars")
+
+
+@pytest.mark.parametrize("seller", [OSCARS, SoldBy("oscars", "https://new.example", OSCARS.server)])
+def test_the_same_seller_also_by_another_name_has_what_was_bought_of_it(bought, seller):
+    assert exchanged_for(bought, seller) == ()
+
+
+def test_a_circuit_of_another_name_may_have_another_seller(bought):
+    assert exchanged_for(bought, SoldBy("nsi", "urn"), circuit="north") == ()
+
+
+def test_a_seller_may_be_exchanged_once_all_that_was_bought_is_over(bought):
+    site = FakeSite(network=BOTH, lead_us={"south": S}, sold_by={"south": SoldBy("nsi", "urn")}).state.site
+    with snapshot(bought) as seen:
+        rows = all_rows(seen.connection)
+    assert at_a_restart(site, rows, HOUR_US + 59 * S).exchanged
+    assert not at_a_restart(site, rows, HOUR_US + 60 * S).exchanged
+
+
+def test_of_what_an_older_headway_has_bought_nobody_knows_the_seller(bought):
+    with snapshot(bought) as seen:
+        rows = replace(all_rows(seen.connection), sold_by={})
+    site = FakeSite(network=BOTH, lead_us={"south": S}, sold_by={"south": SoldBy("nsi", "urn")}).state.site
+    assert at_a_restart(site, rows, START_US).exchanged == ()
