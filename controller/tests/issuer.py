@@ -2,7 +2,7 @@
 
 It keeps to what the specifications ask of a provider where the tests look: PKCE (S256), the redirect address, a code
 that is good once, ``iss``, ``aud``, ``exp``, ``nonce``. Beside that it does as a test says: ``/mint`` signs claims,
-``/rotate`` changes the key, and says of which type it is.
+``/rotate`` changes the key, and says of which type it is, ``/anew`` forgets everything.
 """
 
 import json
@@ -113,7 +113,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         """What a code is worth; and what tests want."""
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        if self.path == "/mint":
+        if self.path == "/anew":
+            self._said(200, self.server.begin())
+        elif self.path == "/mint":
             self._said(200, {"token": self.server.signed(**json.loads(text))})
         elif self.path == "/rotate":
             self._said(200, self.server.rotate(**json.loads(text)))
@@ -173,9 +175,13 @@ def main() -> None:
 class IssuerProcess:
     """The process, as a test has it."""
 
-    def __init__(self, process: subprocess.Popen, issuer: str, authority: Path) -> None:
-        self.process, self.issuer, self.authority = process, issuer, authority
+    def __init__(self, issuer: str, authority: Path) -> None:
+        self.issuer, self.authority = issuer, authority
         self._client = httpx.Client(verify=ssl.create_default_context(cafile=str(authority)), base_url=issuer)
+
+    def begins_anew(self) -> None:
+        """Let it be as if it had just started: another key, no codes, and nobody has asked."""
+        self._client.post("/anew", json={})
 
     def token(self, algorithm: str = "ES256", **claims) -> str:
         """Return a token that it has signed."""
@@ -193,11 +199,6 @@ class IssuerProcess:
         """Return where a browser is led that follows the way to it, and whose user says yes."""
         return self._client.get(address).headers["location"]
 
-    def ends(self) -> None:
-        """Let it be down."""
-        self.process.terminate()
-        self.process.wait(10)
-
 
 @contextmanager
 def serving_issuer(certificate: Path, key: Path, authority: Path, port: int = 0) -> Iterator[IssuerProcess]:
@@ -205,7 +206,7 @@ def serving_issuer(certificate: Path, key: Path, authority: Path, port: int = 0)
     command = [sys.executable, __file__, str(certificate), str(key), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield IssuerProcess(process, process.stdout.readline().strip(), authority)
+            yield IssuerProcess(process.stdout.readline().strip(), authority)
         finally:
             process.terminate()
 

@@ -53,11 +53,18 @@ def files(tmp_path_factory):
     return made.certificate, made.key, folder / "ca.pem"
 
 
-@pytest.fixture
-def there(files):
-    """The issuer."""
+@pytest.fixture(scope="module")
+def process(files):
+    """The issuer's process."""
     with serving_issuer(*files) as process:
         yield process
+
+
+@pytest.fixture
+def there(process):
+    """The issuer, as if it had just started."""
+    process.begins_anew()
+    return process
 
 
 @pytest.fixture
@@ -241,10 +248,11 @@ def test_tokens_with_made_up_keys_do_not_make_us_ask_the_issuer_again_and_again(
     assert there.asked("/keys") == 1
 
 
-def test_an_issuer_that_is_down_locks_out_nobody_whose_key_is_known_until_a_day_has_passed(there, client, elapsed):
-    token = there.token(exp=int(time.time()) + 10**6)
-    assert asked(client, token).status_code == 200
-    there.ends()
+def test_an_issuer_that_is_down_locks_out_nobody_whose_key_is_known_until_a_day_has_passed(files, settings, elapsed):
+    with serving_issuer(*files) as mortal:
+        client = client_of(replace(settings, issuer=mortal.issuer), elapsed)
+        token = mortal.token(exp=int(time.time()) + 10**6)
+        assert asked(client, token).status_code == 200
     elapsed.more_s += FRESH_S + 1
     assert asked(client, token).status_code == 200
     elapsed.more_s += KEPT_S
