@@ -14,6 +14,7 @@ from topology.network import Network
 IPV4, ARP, IPV6 = 0x0800, 0x0806, 0x86DD
 _ICMPV6 = 58
 _SOLICITATION, _ADVERTISEMENT = 135, 136  # RFC 4861 sections 4.3 and 4.4
+_CODE = 0  # sections 7.1.1 and 7.1.2: hosts do not look at one with another code
 
 Fields = dict[str, MatchValue]
 
@@ -60,4 +61,9 @@ def marked(network: Network, dscp: int) -> Iterable[Fields]:
 
 
 def _seeking(icmpv6_type: int) -> Fields:
-    return {"eth_type": IPV6, "ip_proto": _ICMPV6, "icmpv6_type": icmpv6_type}
+    """Return what one sort of neighbour discovery matches.
+
+    Its code is named because Open vSwitch (3.1) leaves the target out of what it gives to the kernel where a rule does
+    not name the code: for ten seconds, whoever else was sought from there was sought at the same port.
+    """
+    return {"eth_type": IPV6, "ip_proto": _ICMPV6, "icmpv6_type": icmpv6_type, "icmpv6_code": _CODE}

@@ -56,12 +56,14 @@ def packet(source, target, port=1, **more):
 
 def asks(source, target, port=1):
     """A solicitation: to the group of whoever has an address with these last 24 bits."""
-    sought = {"icmpv6_type": ASKS, "ipv6_nd_target": target}
+    sought = {"icmpv6_type": ASKS, "icmpv6_code": 0, "ipv6_nd_target": target}
     return packet(source, "ff02::1:ff00:100", port) | {"ip_proto": ICMPV6} | sought
 
 
 def answers(source, target, port=1, sought=None):
-    return packet(source, target, port, icmpv6_type=ANSWERS, ipv6_nd_target=sought or source) | {"ip_proto": ICMPV6}
+    return packet(source, target, port, icmpv6_type=ANSWERS, icmpv6_code=0, ipv6_nd_target=sought or source) | {
+        "ip_proto": ICMPV6
+    }
 
 
 def ipv4(source, target, port=1):
