@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mininet_tests.scenarios.lanes.report import LANES
 from mininet_tests.site.emulation import Emulation
+from mininet_tests.site.ends import addresses_of
 from mininet_tests.site.topos import line_drops, port_drops
 
 SENDER, RECEIVER = "base20", "arch"
@@ -20,8 +21,9 @@ def connections(site: Emulation) -> Counter[str]:
     kept_in = Path(f"/proc/{site.realised.net[SENDER].pid}/net")
     rows = [row for name in ("tcp", "tcp6") for row in (kept_in / name).read_text().splitlines()[1:]]
     found = Counter[str]()
+    far = {str(address) for address in addresses_of(network.host(RECEIVER))}
     for _, local, remote, state, *_ in map(str.split, rows):
-        if state == ESTABLISHED and _address(remote) == str(network.host(RECEIVER).ip):
+        if state == ESTABLISHED and _address(remote) in far:
             found[names[_address(local)]] += 1
     return found
 

@@ -72,6 +72,7 @@ _AS_MPTCP = "mptcpize run "
 _SINK = f"{sys.executable} -m mininet_tests.scenarios.lanes.http_sink {{address}} {{port}}"
 _PUT = "curl --silent --show-error --fail --header Expect: --parallel --parallel-immediate"
 _SOURCE = "rclone serve http --addr :{port} {folder}"  # by all addresses: a connection comes to any lane's
+_ARIA2 = "aria2c --quiet --async-dns=false"  # its own resolver waits for a name server, of which there is none
 _SCTP = f"{sys.executable} -m mininet_tests.scenarios.lanes.sctp_mover"
 _CMT = f"{sys.executable} -m mininet_tests.scenarios.lanes.cmt_mover"
 _A_PATH_A_LANE = (  # by the receiver's address
@@ -156,14 +157,14 @@ PROGRAMS = {
     ),
     "aria2": StripedProgram(
         _SOURCE,
-        f"aria2c --quiet --max-connection-per-server={CONNECTIONS} --split={CONNECTIONS} --min-split-size=1M"
+        f"{_ARIA2} --max-connection-per-server={CONNECTIONS} --split={CONNECTIONS} --min-split-size=1M"
         " --file-allocation=none --allow-overwrite=true --dir={store} http://{name}:{port}/0",
         1,
         is_called=True,
     ),
     "aria2-parts": StripedProgram(  # twelve files at once, each by one connection
         _SOURCE,
-        f"aria2c --quiet --max-concurrent-downloads={CONNECTIONS} --force-sequential --parameterized-uri"
+        f"{_ARIA2} --max-concurrent-downloads={CONNECTIONS} --force-sequential --parameterized-uri"
         " --file-allocation=none --allow-overwrite=true --dir={store}"
         f" http://{{name}}:{{port}}/[0-{CONNECTIONS - 1}]",
         CONNECTIONS,
