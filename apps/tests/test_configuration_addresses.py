@@ -4,16 +4,10 @@ import pytest
 
 from apps.configuration import load, parsed
 from apps.tests.test_configuration import GOOD, HALF, OSCARS, problems
+from apps.tests.test_other_providers import NSI as NSI_BY_NO_TOKEN
 from controller.errors import ConfigError
 
-NSI = {
-    "url": "https://proxy.example/aggregator-proxy",
-    "requester_nsa": "urn:ogf:network:site.example:2025:nsa:headway",
-    "provider_nsa": "urn:ogf:network:aggregator.example:2025:nsa:safnari",
-    "source": "urn:ogf:network:north.example:2025:topology:chile?vlan=2000",
-    "dest": "urn:ogf:network:south.example:2025:topology:illinois?vlan=2000",
-    "token_env": "HEADWAY_TEST_TOKEN",
-}
+NSI = NSI_BY_NO_TOKEN | {"token_env": "HEADWAY_TEST_TOKEN"}
 LOGIN = {"url": "https://login.example/token", "client": "headway", "secret_env": "HEADWAY_TEST_TOKEN"}
 BY_LOGIN = {key: value for key, value in OSCARS.items() if key != "token_env"}
 

@@ -16,6 +16,7 @@ from apps.cli.main import app
 from apps.cli.tests.running import CliRunner
 from apps.configuration import load
 from apps.sellers import check_sellers, not_to_ask
+from apps.tests.test_other_providers import NSI
 from controller.database import Database
 from controller.errors import SellersExchanged
 from controller.plan.purchases import Period, Purchase, PurchaseState
@@ -30,13 +31,6 @@ PORTS = {
     "z": {"device": "ch-cr1", "port": "ch-cr1:1/1/c9/1", "vlan": 2000},
 }
 OSCARS = {"url": "https://oscars.example:8201/", "token_file": "token", **PORTS}
-NSI = {
-    "url": "https://proxy.example/aggregator-proxy",
-    "requester_nsa": "urn:ogf:network:site.example:2025:nsa:headway",
-    "provider_nsa": "urn:ogf:network:aggregator.example:2025:nsa:safnari",
-    "source": "urn:ogf:network:north.example:2025:topology:chile?vlan=2000",
-    "dest": "urn:ogf:network:south.example:2025:topology:illinois?vlan=2000",
-}
 
 
 @pytest.fixture
