@@ -7,13 +7,11 @@ read from the memory of them, a few times a second, so whoever publishes one wai
 import asyncio
 import base64
 import hmac
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +19,7 @@ import httpx
 
 from controller.events import Events, Happened
 from controller.northbound.json_bytes import json_bytes
+from controller.security.authorities import trusted
 from controller.settings.webhooks import WebhookSettings, secret_of
 from topology import __version__
 from topology.units import shown_time
@@ -155,16 +154,10 @@ async def _status(url: str, body: bytes, headers: Mapping[str, str], within_s: f
     """
     async with (
         asyncio.timeout(within_s),
-        httpx.AsyncClient(verify=_trusted(), timeout=None, follow_redirects=False) as client,  # noqa: S113 (see above)
+        httpx.AsyncClient(verify=trusted(), timeout=None, follow_redirects=False) as client,  # noqa: S113 (see above)
         client.stream("POST", url, content=body, headers=headers) as answer,
     ):
         return answer.status_code
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Return what is known of authorities; to read them takes longer than a message."""
-    return httpx.create_ssl_context()
 
 
 def host_of(url: str) -> str:

@@ -1,6 +1,5 @@
 """One provider's server over HTTP: an answer, or an error that says whether the request may have been heard."""
 
-import functools
 import json
 import ssl
 from collections.abc import Generator
@@ -12,6 +11,7 @@ import structlog
 
 from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
 from controller.providers.secrets import Secret
+from controller.security.authorities import trusted
 from controller.security.renewed import Renewed
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ class HttpSession:
         self._client = self._connected()
 
     def _connected(self) -> httpx.Client:
-        verify = (self._tls and self._tls.value) or _trusted()
+        verify = (self._tls and self._tls.value) or trusted()
         return httpx.Client(base_url=self._url, auth=self._bearer, timeout=self._timeout_s, verify=verify)
 
     def _renew(self) -> None:
@@ -108,12 +108,6 @@ class HttpSession:
         """Return the beginning of what was received, on one line and without our token, should it be in there."""
         token = self.sent_token
         return " ".join((text.replace(token, "...") if token else text).split())[:_SHOWN_CHARACTERS]
-
-
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Return what is known of authorities; to read them takes longer than the rest of a client."""
-    return httpx.create_ssl_context()
 
 
 class _Bearer(httpx.Auth):
