@@ -10,7 +10,7 @@ from controller.site import Site
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import CircuitDeath, Opening, WhatIf
 from mininet_tests.papers.wertz.lab_rows import T0, LabRow, S, done_s, image, published, took_s
-from mininet_tests.testing.networks import two_lanes
+from mininet_tests.testing.networks import two_lanes_of
 from topology.protocol import FlowClass
 from topology.wire import PPM
 
@@ -20,8 +20,14 @@ LANES_POLICY = Policy(
 )
 """Of ``mininet-tests/run lanes``."""
 HALF_RTT_S = 0.1  # of the slower circuit, by which the last of a rest comes
-RATES_BPS = {"": 10**9, "at a fifth": 2 * 10**8, "at a tenth": 10**8, "at 40 Mbit/s": 4 * 10**7}
-"""By what a case says of its scale, the rate of ``north``; sizes are in proportion."""
+WHERE = {
+    "": (10**9, 4),
+    "at a fifth": (2 * 10**8, 4),
+    "at a tenth": (10**8, 4),
+    "at a tenth, IPv6": (10**8, 6),
+    "at 40 Mbit/s": (4 * 10**7, 4),
+}
+"""By what a case says of its scale, the rate of ``north``, bit/s, and the version of IP; sizes are in proportion."""
 OPENINGS = {
     "curl": Opening.RECEIVER,
     "gridftp": Opening.RECEIVER,
@@ -51,17 +57,19 @@ class LaneCase:
         program: what sends.
         what: undisturbed, or who dies.
         rate_bps: of ``north``.
+        family: the version of IP that all addresses are of: 4, 6.
     """
 
     name: str
     program: str
     what: str
     rate_bps: int
+    family: int
 
     @property
     def at(self) -> Site:
         """Where."""
-        return Site(two_lanes(self.rate_bps), LANES_POLICY, (), 3_000)
+        return Site(two_lanes_of(self.family, rate_bps=self.rate_bps), LANES_POLICY, (), 3_000)
 
 
 def cases() -> list[LaneCase]:
@@ -71,7 +79,7 @@ def cases() -> list[LaneCase]:
         match = _CASE.fullmatch(name)
         if match is None:
             raise ValueError(f"{name}: is not a program and a case")
-        found.append(LaneCase(name, match[2], match[3], RATES_BPS[match[1] or ""]))
+        found.append(LaneCase(name, match[2], match[3], *WHERE[match[1] or ""]))
     return found
 
 
