@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
+from mininet_tests.testing import progress
 
 Cell = dict[str, Any]
 
@@ -96,6 +97,7 @@ class CellsProgress:
         left_s = (time.monotonic() - self._began_s) / self._units_done * (self._units - self._units_done)
         failed = f" FAILED: {seen['failed']}" if "failed" in seen else ""
         took = f"{seen['name']}: {seen['wall_s']:.0f} s{failed}"
+        progress.tell(self._units_done / self._units, f"{self._done} of {self._count} cells")
         self._say(f"{self._done} of {self._count}, {duration(left_s)} left: {took}")
 
 

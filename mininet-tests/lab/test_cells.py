@@ -11,6 +11,7 @@ import pytest
 from mininet_tests.lab import cells
 from mininet_tests.lab.cells import EXIT_AGAIN, EXIT_FAILED, EXIT_OK, Batch, Kept, asked, measured
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.progress import heard
 
 # Prints a result for each cell it is asked for, until one whose name it does not like; the folder is its last argument.
 LAB = """#!{python}
@@ -60,6 +61,12 @@ def test_cells_of_a_file_are_adopted_but_none_that_is_here(lab):
     assert lab.seen({"name": "here", "commit": "c0ffee"})
     assert lab.seen({"name": "there", "commit": "older"})
     assert not lab.missing([{"name": "here"}, {"name": "there"}])
+
+
+def test_the_launcher_is_told_how_far_all_cells_are(lab, capsys):
+    run(lab, "one", "two")
+    told = [found for line in capsys.readouterr().out.splitlines() if (found := heard(line))]
+    assert told == [(0.5, "1 of 2 cells"), (1.0, "2 of 2 cells")]
 
 
 def test_each_cell_is_kept_with_what_it_cost_and_by_which_commit(lab):
