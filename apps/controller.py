@@ -207,6 +207,7 @@ def _dependencies(
         settings.names,
         built.hosts.certificates,
         OwnCertificates(settings.tls, settings.rest_tls, switches=settings.ovsdb_tls).found,
+        built.switches.certificates,
         tuple(Webhook(state.events, one) for one in settings.webhooks),
         LeaderView if pair is None else pair.view,
         tuple if led is None else led.others_now,

@@ -64,6 +64,7 @@ def busy_api():
         site,
         certificates=lambda: {"base20": 1_790_000_000.0},
         own_certificates=lambda: (EndingCertificate("controller", "ctl.example.org", 1_790_000_000.0),),
+        switch_certificates=lambda: {"ls1": 1_790_000_000},
         webhooks=(pager,),
         leader=lambda: leads,
     )

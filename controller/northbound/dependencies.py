@@ -36,6 +36,7 @@ class Dependencies:
         names: by which the API may be asked for, beside addresses and localhost.
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
         own_certificates: the controller's and its authority's, with when they end.
+        switch_certificates: by switch, when the certificate ends that it shows, Unix time in seconds.
         webhooks: who is told of what happens.
         leader: which controller leads.
         standbys: who stands by beside us as is seen now, for people.
@@ -58,6 +59,7 @@ class Dependencies:
     names: frozenset[str] = frozenset()
     certificates: Callable[[], Mapping[str, float]] = dict
     own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple
+    switch_certificates: Callable[[], Mapping[str, float]] = dict
     webhooks: tuple[Webhook, ...] = ()
     leader: Callable[[], LeaderView] = LeaderView
     standbys: Callable[[], tuple[str, ...]] = tuple

@@ -256,6 +256,11 @@ def _certificates(dependencies: Dependencies) -> Iterator[Metric]:
     for host, end_s in dependencies.certificates().items():
         ends.add_metric([host], end_s)
     yield ends
+    about = "When the certificate ends that the switch shows, Unix time."
+    ends = GaugeMetricFamily("headway_switch_certificate_ends_seconds", about, labels=["switch"])
+    for switch, end_s in dependencies.switch_certificates().items():
+        ends.add_metric([switch], end_s)
+    yield ends
 
 
 def _own_certificates(found: Iterable[EndingCertificate]) -> Metric:

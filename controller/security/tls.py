@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from controller.security.renewed import Renewed
 from topology.certificates import Kind, Pems, certificate_faults, client_name, revoked_serials, uri_dpid, uri_kind
@@ -119,6 +119,27 @@ class Credentials(Renewed[tuple[ssl.SSLContext, frozenset[int]]]):
     def revoked(self) -> frozenset[int]:
         """The serial numbers of certificates that are not believed any more."""
         return self.value[1]
+
+
+class ShownEnd(NamedTuple):
+    """When a certificate ends that somebody has shown; of two, the greater was shown later.
+
+    Attributes:
+        at_s: when it was shown, monotonic.
+        end_s: when it ends, Unix time.
+    """
+
+    at_s: float
+    end_s: int
+
+
+def shown_end(shown: Any, at_s: float) -> ShownEnd:
+    """Return when a certificate ends, as :meth:`ssl.SSLSocket.getpeercert` shows it.
+
+    >>> shown_end({"notAfter": "Jan  1 00:00:00 2028 GMT"}, 7.5)
+    ShownEnd(at_s=7.5, end_s=1830297600)
+    """
+    return ShownEnd(at_s, ssl.cert_time_to_seconds(str(shown["notAfter"])))
 
 
 def shown_serial(shown: Any) -> int:

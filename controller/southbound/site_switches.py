@@ -11,6 +11,7 @@ from controller.plan.differences import differing_keys
 from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
 from controller.plan.wiring import with_port_numbers
+from controller.security.tls import ShownEnd
 from controller.site import Site
 from controller.southbound.errors import MetersExhausted, SouthboundError, SwitchGone
 from controller.southbound.openflow.connection import Confirmed
@@ -73,6 +74,19 @@ class SiteSwitches:
         self._swept = set[QueueWriter]()  # databases in which no port but these has queues of ours
         self._unlike_queues = {*self._ports}  # ports that may have other queues than those of this plan
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
+
+    def certificates(self) -> dict[str, int]:
+        """Return, by switch, when the certificate ends that it shows, Unix time in seconds; any thread may ask.
+
+        Open vSwitch has one for OpenFlow and for its database, and shows a renewed one when a connection begins: what
+        it has shown last in one that is open is what it has.
+        """
+        shown = [*self._sessions.certificates().items()]
+        shown += [one for writer in {*self._writers.values()} if (one := writer.certificate()) is not None]
+        latest: dict[int, ShownEnd] = {}
+        for dpid, end in shown:
+            latest[dpid] = max(end, latest.get(dpid, end))
+        return {one.name: latest[one.dpid].end_s for one in self._site.network.switches if one.dpid in latest}
 
     def prepare(self, plan: Plan) -> None:
         """Have worked out what switches hold under a plan: who stands by may soon bring them to it.

@@ -52,6 +52,10 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
     "receiver": ("It takes less than it could be sent; others have the rest.", "headway receivers"),
     "certificate": ("When it ends, the agent is turned away.", "headway pki renew pki {place}"),
+    "switch-certificate": (
+        "When it ends, the switch is let in no more when it calls anew; it forwards on by the rules it has.",
+        "headway pki renew pki {place}",
+    ),
     "controller": ("When it ends, no agent and no switch trusts the controller.", "headway pki renew pki {place}"),
     "rest": (
         "When it ends, browsers and scripts refuse to ask the controller.",
@@ -116,12 +120,14 @@ class Around:
 
     Attributes:
         ends_s: by host, when its agent's certificate ends, Unix time.
+        switch_ends_s: by switch, when the certificate ends that it shows, Unix time.
         own: the controller's own certificate and its authority's.
         overdue: by announcement, why it is late already.
         leader: which controller of a pair leads.
     """
 
     ends_s: Mapping[str, float]
+    switch_ends_s: Mapping[str, float]
     own: tuple[EndingCertificate, ...]
     overdue: Mapping[str, Late]
     leader: LeaderView = ALONE
@@ -241,6 +247,9 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     for name, end_s in around.ends_s.items():
         if (days := ending_days(end_s, now_us / 1e6)) is not None:
             yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(0, days)} days")
+    for name, end_s in around.switch_ends_s.items():
+        if (days := ending_days(end_s, now_us / 1e6)) is not None:
+            yield Concern("switch-certificate", name, f"{name}: the switch's certificate ends in {max(0, days)} days")
     yield from _own(around, now_us)
 
 

@@ -54,7 +54,8 @@ class Watch:
         troubles, unsaved_us = behind.reports.troubles(connected), behind.use_cases.saves.unsaved_us
         now_us = behind.now_us()
         leader = behind.leader()
-        around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue(), leader)
+        shown = behind.certificates(), behind.switch_certificates(), behind.own_certificates()
+        around = Around(*shown, behind.reports.overdue(), leader)
         found = concerns(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
         working = worked_on(behind.use_cases.maintaining.all(), now_us)

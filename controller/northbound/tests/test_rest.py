@@ -286,12 +286,14 @@ def test_what_strangers_and_promises_are_called_is_no_label(client, site):
 
 
 def test_metrics_show_what_is_planned_beside_what_is_delivered_and_when_certificates_end(site):
-    dependencies = dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0})
+    ends = {"certificates": lambda: {"base20": 1_790_000_000.0}, "switch_certificates": lambda: {"ls1": 1_795_000_000}}
+    dependencies = dependencies_of(site, **ends)
     found = metrics(TestClient(api(dependencies, all_may(lambda: datetime.now(UTC)))))
     entry = next(e for e in site.value.desired.plan.entries if e.flow.host == "base23")
     assert found("planned_bps", "base23", entry.flow.name, entry.flow.flow_class) == entry.payload_bps > 0
     assert found("delivered_bps", "base23", entry.flow.name) == 0
     assert found("agent_certificate_ends_seconds", "base20") == 1_790_000_000
+    assert found("switch_certificate_ends_seconds", "ls1") == 1_795_000_000
 
 
 @pytest.mark.parametrize("standing", [None, PairStanding.STANDBY])

@@ -20,6 +20,7 @@ from controller.southbound.openflow.asked_role import AskedRole
 from controller.southbound.openflow.limits import AskedLimits
 from controller.southbound.openflow.messages import Barrier, Message, PutRule
 from controller.southbound.openflow.state import Rule, SwitchState, is_ours
+from topology.addresses import shown_peer
 
 _log = structlog.get_logger()
 
@@ -89,6 +90,7 @@ class SwitchConnection:
 
     Attributes:
         datapath: os-ken's.
+        address: its other end, for people.
         is_ours: whether the switch is in the network; another one is told nothing.
         calls: held for the length of one apply or read.
         confirmed: what the switch has confirmed; None: not known, read it back.
@@ -102,6 +104,7 @@ class SwitchConnection:
 
     def __init__(self, datapath: Any, *, is_ours: bool = True) -> None:
         self.datapath = datapath
+        self.address = shown_peer(datapath.address)
         self.is_ours = is_ours
         self.calls = threading.Lock()
         self.confirmed: SwitchState | None = None

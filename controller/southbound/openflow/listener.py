@@ -15,7 +15,7 @@ from controller.security.connections import counted_as
 from controller.security.listening import listening_at
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
-from controller.security.tls import Credentials, ServerTls, shown_serial
+from controller.security.tls import Credentials, ServerTls, shown_end, shown_serial
 from controller.southbound.openflow.osken_datapath import Datapath
 from controller.southbound.openflow.visitors import (
     BURST_US,
@@ -27,6 +27,7 @@ from controller.southbound.openflow.visitors import (
     why_no_switch,
 )
 from topology.addresses import shown_peer
+from topology.certificates import ENDING_AGAIN_S, ending_days
 from topology.protocol import SAID_AGAIN_S
 
 BACKLOG = 128  # switches that call at once
@@ -72,6 +73,7 @@ class Listener:
         self._rates = Rates.monotonic(PER_S, BURST_US)
         self._said = SaidSeldom(SAID_AGAIN_S)
         self._looked_s = time.monotonic()
+        self._endings_s = self._looked_s + ENDING_AGAIN_S
         self._closing = threading.Event()
         self._waiting = selectors.DefaultSelector()
         self._server = listening_at(address.host, address.port, BACKLOG)
@@ -153,7 +155,10 @@ class Listener:
             _log.warning("openflow.connection_failed", peer=shown_peer(visitor.peer), error=why)
 
     def _look(self) -> None:
-        """Cut off who is no switch in time, say what was not said, and use the files of TLS as they are now."""
+        """Cut off who is no switch in time, say what was not said, and use the files of TLS as they are now.
+
+        Once a day it is said of which switches the certificates end soon.
+        """
         now_s = time.monotonic()
         if now_s - self._looked_s < _LOOK_EVERY_S:
             return
@@ -166,6 +171,10 @@ class Listener:
             visitor.end()
         for again in self._said.over(now_s):
             _log.warning("openflow.connection_failed", peer=again.network, error=again.why, again=again.times)
+        if now_s >= self._endings_s:
+            self._endings_s = now_s + ENDING_AGAIN_S
+            for datapath in (visitor.datapath for visitor in self._visitors.served() if visitor.is_switch):
+                _note_ending(datapath)
         self._look_at_files()
 
     def _look_at_files(self) -> None:
@@ -184,7 +193,7 @@ class Listener:
 
     def _serve(self, visitor: Visitor) -> None:
         """Serve one connection to its end."""
-        dpid = None
+        dpid = certificate = None
         try:
             if self._credentials is not None:
                 visitor.connected.settimeout(SWITCH_WITHIN_S)
@@ -193,8 +202,10 @@ class Listener:
                 shown = secured.getpeercert()
                 visitor.serial = shown_serial(shown)
                 dpid = certified_dpid(shown, self._credentials.revoked)  # which may have grown since the handshake
-            with contextlib.closing(Datapath(visitor.connected, visitor.peer, dpid)) as datapath:
+                certificate = shown_end(shown, time.monotonic())
+            with contextlib.closing(Datapath(visitor.connected, visitor.peer, dpid, certificate)) as datapath:
                 visitor.datapath = datapath
+                _note_ending(datapath)
                 datapath.serve()
         except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
             self._say(visitor, str(error))
@@ -203,3 +214,12 @@ class Listener:
         finally:
             self._visitors.went(visitor)
             visitor.connected.close()
+
+
+def _note_ending(datapath: Datapath) -> None:
+    """Say that the certificate that a switch has shown ends soon, if it does."""
+    if datapath.certificate is None:
+        return
+    days_left = ending_days(datapath.certificate.end_s, time.time())
+    if days_left is not None:
+        _log.warning("switch.certificate_ending", dpid=f"{datapath.certified_dpid:#018x}", days_left=days_left)

@@ -10,6 +10,8 @@ from typing import Any
 from os_ken.base import app_manager  # noqa: F401  before os_ken.controller: they import each other
 from os_ken.controller import controller
 
+from controller.security.tls import ShownEnd
+
 PIECE_BYTES = 1 << 15  # sent at once: some hundreds of messages, and in a moment
 
 
@@ -80,9 +82,19 @@ class Datapath(controller.Datapath):  # type: ignore[misc]
     a thread was lost each time. Repair 5. Two threads could draw the same transaction id, by which we match errors.
     """
 
-    def __init__(self, connected: Any, address: Any, certified_dpid: int | None = None) -> None:
-        """Take what os-ken's ``Datapath`` takes, and the datapath id that its certificate has; None without TLS."""
+    def __init__(
+        self, connected: Any, address: Any, certified_dpid: int | None = None, certificate: ShownEnd | None = None
+    ) -> None:
+        """Take what os-ken's ``Datapath`` takes, and what its certificate says; None without TLS.
+
+        Args:
+            connected: the socket.
+            address: its other end.
+            certified_dpid: the datapath id that the certificate is for.
+            certificate: when that ends.
+        """
         self.certified_dpid = certified_dpid
+        self.certificate = certificate
         self._xids = itertools.count(1)  # next() on it is atomic
         super().__init__(LockedTls(connected) if isinstance(connected, ssl.SSLSocket) else connected, address)
 

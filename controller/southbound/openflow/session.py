@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from controller.plan.wiring import SeenPorts
+from controller.security.tls import ShownEnd
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Confirmed, Deadline, ReadBack, SwitchConnection
@@ -23,7 +24,6 @@ from controller.southbound.openflow.messages import Barrier, at_once, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
 from controller.southbound.openflow.switch_listener import SwitchListener
 from controller.southbound.openflow.teller import Teller
-from topology.addresses import shown_peer
 
 # Open vSwitch calls at once after its own start, without a rule, and a second after its connection was cut.
 BACK_WITHIN_S = 2.0  # so long a switch that has gone is expected back
@@ -83,11 +83,10 @@ class SwitchSessions:
         looks the same waits until the first one leaves an echo unanswered, as one does whose connection was cut. With
         TLS another switch is turned away at any time: the certificate is for one datapath id.
         """
-        is_ours = self._ours is None or datapath.id in self._ours
-        address, claimant = shown_peer(datapath.address), SwitchConnection(datapath, is_ours=is_ours)
+        claimant = SwitchConnection(datapath, is_ours=self._ours is None or datapath.id in self._ours)
         if datapath.certified_dpid not in {None, datapath.id}:
-            certified = f"{datapath.certified_dpid:#018x}"
-            _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
+            dpid, certified = (f"{one:#018x}" for one in (datapath.id, datapath.certified_dpid))
+            _log.warning("switch.not_its_own", dpid=dpid, certified=certified, address=claimant.address)
             datapath.close()
             return
         with self._lock:
@@ -118,9 +117,8 @@ class SwitchSessions:
 
     def _turn_away(self, claimant: SwitchConnection) -> None:
         """End a connection under the datapath id of a switch that is there, and tell of it."""
-        datapath = claimant.datapath
-        self._changes.put(partial(self._listener.claimed, datapath.id, shown_peer(datapath.address)))
-        datapath.close()
+        self._changes.put(partial(self._listener.claimed, claimant.datapath.id, claimant.address))
+        claimant.datapath.close()
 
     def _ask_whether_there(self, first: SwitchConnection, claimant: SwitchConnection) -> None:
         """Send an echo to a switch for whose place somebody waits; that one has it if there is no answer in time."""
@@ -138,10 +136,7 @@ class SwitchSessions:
                 return
             del self._claimants[dpid]
             self._asked[dpid] = claimant
-        before = shown_peer(first.datapath.address)
-        _log.warning(
-            "switch.replaced", dpid=f"{dpid:#018x}", address=shown_peer(claimant.datapath.address), before=before
-        )
+        _log.warning("switch.replaced", dpid=f"{dpid:#018x}", address=claimant.address, before=first.address)
         first.datapath.close()
         self._ask_role(claimant)
 
@@ -171,16 +166,15 @@ class SwitchSessions:
                 older.end()
             ports = dict(connection.ports)
             self._arrived.notify_all()
-        _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=shown_peer(datapath.address))
+        _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=connection.address)
         if connection.is_ours:
             connection.limits.ask()
-        self._changes.put(partial(self._listener.switch_up, datapath.id, shown_peer(datapath.address), ports))
+        self._changes.put(partial(self._listener.switch_up, datapath.id, connection.address, ports))
 
     def _let_go(self, connection: SwitchConnection) -> None:
         """End a connection to a switch that obeys a controller of a later term."""
-        datapath = connection.datapath
-        self._changes.put(partial(self._listener.led_by_another, datapath.id, shown_peer(datapath.address)))
-        datapath.close()
+        self._changes.put(partial(self._listener.led_by_another, connection.datapath.id, connection.address))
+        connection.datapath.close()
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
@@ -263,6 +257,12 @@ class SwitchSessions:
         """Return the switches connected now."""
         with self._lock:
             return frozenset(self._connections)
+
+    def certificates(self) -> dict[int, ShownEnd]:
+        """Return, by connected switch, when the certificate ends that it has shown; none of those without TLS."""
+        with self._lock:
+            shown = {dpid: one.datapath.certificate for dpid, one in self._connections.items()}
+        return {dpid: end for dpid, end in shown.items() if end is not None}
 
     def ask_waiting(self) -> None:
         """Ask those to obey us that called while we were not sure to lead: we are again."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
+from controller.security.tls import Credentials, ServerTls, ShownEnd, shown_dpid, shown_end, shown_serial
 from topology.certificates import Kind
 from topology.handshake import why_failed, why_untrusted
 from topology.protocol import SAID_AGAIN_S
@@ -21,7 +21,12 @@ _log = structlog.get_logger()
 
 
 class SecuredRemote:
-    """An OVSDB server that is dialled by TLS. Of one thread at a time."""
+    """An OVSDB server that is dialled by TLS. Of one thread at a time.
+
+    Attributes:
+        shown: of the server that we talk to, which switch's its certificate is and when that ends; None while we talk
+            to none. Any thread may read it.
+    """
 
     def __init__(self, remote: str, tls: ServerTls, dpids: frozenset[int] | None) -> None:
         """Read the files.
@@ -39,6 +44,7 @@ class SecuredRemote:
         self._dpids = dpids
         self._credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2, is_client=True)
         self._serial = 0
+        self.shown: tuple[int, ShownEnd] | None = None
         self._said: dict[str, float] = {}
 
     @property
@@ -64,6 +70,7 @@ class SecuredRemote:
         if dpid is None:
             return "its certificate is not that of a switch; make it by: headway pki switch"
         if self._dpids is None or dpid in self._dpids:
+            self.shown = dpid, shown_end(shown, time.monotonic())
             return ""
         return f"its certificate is that of the switch {dpid:016x}, whose queues are not there"
 
@@ -115,6 +122,10 @@ def registered(ovs: Any, secured: SecuredRemote) -> str:
                 secured.refused(why)
             self._wrong = errno.EPROTO if why else 0
             return self._wrong
+
+        def close(self) -> None:
+            secured.shown = None
+            super().close()
 
         def recv(self, n: int) -> tuple[int, Any]:
             try:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import structlog
 
-from controller.security.tls import ServerTls
+from controller.security.tls import ServerTls, ShownEnd
 from controller.southbound.errors import (
     DatabaseGone,
     DatabaseRefused,
@@ -71,6 +71,10 @@ class QueueWriter:
         """Write under a term from now on; for one that stood by, and has written nothing."""
         with self._lock:
             self._rows.lead(term)
+
+    def certificate(self) -> tuple[int, ShownEnd] | None:
+        """Return which switch's certificate the server has shown, and when that ends; None without TLS to it now."""
+        return None if self._secured is None else self._secured.shown
 
     def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> int:
         """Bring ports to the queues wanted; return, once ovs-vswitchd has acted on them, how many ports it changed.

@@ -148,6 +148,34 @@ def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_und
         sessions.close()
 
 
+def test_the_end_of_a_switchs_certificate_is_known_anew_when_it_calls_again_and_not_when_it_is_gone(ovs, tmp_path):
+    pki_files.init(tmp_path, "test", pki_files.now(), days=800)
+    sessions = SwitchSessions(RecordedSwitches(), new_term())
+    framework = listening(sessions, made_by(tmp_path, Kind.CONTROLLER, "ctl"))
+    first = pki_files.make(tmp_path, Kind.SWITCH, ("s1", switch_uri(DPID)), pki_files.now(), days=2)
+    shown = ServerTls(str(first.key), str(first.certificate), str(tmp_path / "ca.pem"))
+
+    def seen() -> dict[int, int]:
+        return {dpid: one.end_s for dpid, one in sessions.certificates().items()}
+
+    try:
+        with capture_logs() as logs:
+            use(ovs, shown, f"ssl:127.0.0.1:{framework.port}")
+            eventually(lambda: seen() == {DPID: first.issued.ends_s}, within_s=60, what="the end is known")
+            assert refused(logs, "switch.certificate_ending", f"{DPID:016x}")
+        renewed = pki_files.renew(tmp_path, Kind.SWITCH, "s1", pki_files.now(), days=700)
+        first.key.touch()  # or Open vSwitch would not read the certificate: openvswitch/ovs-issues, 365
+        with capture_logs() as logs:
+            ovs.appctl("bridge/reconnect")
+            eventually(lambda: seen() == {DPID: renewed.issued.ends_s}, within_s=60, what="the renewed one's is known")
+            assert not refused(logs, "switch.certificate_ending", "")
+        ovs.kill_switch()
+        eventually(lambda: seen() == {}, within_s=60, what="of who is gone nothing is known")
+    finally:
+        framework.stop()
+        sessions.close()
+
+
 OVSDB_PORT = 16_640
 
 
@@ -226,6 +254,24 @@ def test_queues_are_written_by_tls_while_every_key_is_replaced_until_the_switch_
         eventually(lambda: refused(logs, "ovsdb.revoked", ""), within_s=20, what="the switch is cut off")
         eventually(lambda: refused(logs, "ovsdb.untrusted", "revoked"), within_s=60, what="and stays so")
         assert not writes(writer, 4_000_000_000)
+
+
+def test_the_end_of_the_certificate_of_a_database_is_known_while_it_is_connected(ovs, authority):
+    serves_its_database(ovs, authority)
+    (first,) = (one for one in pki_files.listed(authority) if one.kind is Kind.SWITCH)
+    with in_switch_namespace(), queue_writer(shown_to_switches(authority)) as writer:
+
+        def seen() -> tuple[int, int] | None:
+            shown = writer.certificate()
+            return None if shown is None else (shown[0], shown[1].end_s)
+
+        eventually(lambda: seen() == (DPID, first.ends_s), within_s=60, what="the end is known")
+        renewed = pki_files.renew(authority, Kind.SWITCH, "s1", pki_files.now(), days=1)
+        renewed.key.touch()
+        ovs.appctl("-t", "ovsdb-server", "ovsdb-server/reconnect")
+        eventually(lambda: seen() == (DPID, renewed.issued.ends_s), within_s=60, what="the renewed one's is known")
+        ovs.stop_database()
+        eventually(lambda: seen() is None, within_s=60, what="of who is gone nothing is known")
 
 
 def test_no_other_switch_plays_the_database_and_no_agent_is_let_in(ovs, authority):

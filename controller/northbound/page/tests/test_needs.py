@@ -177,6 +177,14 @@ def test_a_certificate_about_to_end_is_said(site, days, is_said):
     assert [n.text for n in found] == [f"base20: the certificate of its agent ends in {days} days"] * is_said
 
 
+@pytest.mark.parametrize(("days", "is_said"), [(29, True), (31, False)])
+def test_a_switchs_certificate_about_to_end_is_said(site, days, is_said):
+    end_s = (START_US + 10 * S) / 1e6 + days * 86_400
+    found = seen(site, switch_certificates=lambda: {"ls1": end_s})
+    assert [n.text for n in found] == [f"ls1: the switch's certificate ends in {days} days"] * is_said
+    assert [n.command for n in found] == ["headway pki renew pki ls1"] * is_said
+
+
 @pytest.mark.parametrize("whose", ["controller", "authority", "rest"])
 def test_the_controllers_own_certificate_and_its_authoritys_are_said_before_they_end(site, whose):
     end_s = (START_US + 10 * S) / 1e6 + 3 * 86_400
@@ -217,4 +225,4 @@ def test_an_image_of_which_nothing_comes_is_late_when_its_promise_is_over(site):
 
 def test_every_kind_of_trouble_has_its_advice(site):
     assert set(module.TroubleKind) <= set(ADVICE)
-    assert concerns(site.reports.view(), (), 3 * S, Around({}, (), {}), 0)[0].text == "the database does not answer"
+    assert concerns(site.reports.view(), (), 3 * S, Around({}, {}, (), {}), 0)[0].text == "the database does not answer"

@@ -8,6 +8,7 @@ from typing import Any
 from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 
+from controller.security.tls import ShownEnd
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
 
@@ -37,6 +38,7 @@ class PlayedDatapath:
     asked_role: int | None = None  # which it was
     now_role: int | None = None  # which it says that we have; None: the one that we asked for last
     certified_dpid: int | None = None
+    certificate: ShownEnd | None = None
     is_there: bool = True  # answers an echo
     room: tuple[int, dict[int, int]] | None = None  # for how many meters, and rules by table; None: it does not say
 

@@ -11,6 +11,7 @@ from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from structlog.testing import capture_logs
 
 from controller.plan.wiring import SeenPort, SeenPorts
+from controller.security.tls import ShownEnd
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
@@ -236,6 +237,16 @@ def test_a_certificate_of_one_switch_does_not_make_another_even_if_that_is_not_t
     assert (sessions.dpids(), own.is_closed, copies_all.is_closed) == ({DPID}, False, True)
     sessions.close()
     assert listener.told == [DPID]
+
+
+def test_the_certificate_of_a_switch_is_that_of_the_connection_that_it_has(sessions):
+    first = connected(sessions, certificate=ShownEnd(1, 10))
+    connected(sessions, id=DPID + 1)  # without TLS
+    assert sessions.certificates() == {DPID: (1, 10)}
+    sessions.disconnected(first)
+    assert sessions.certificates() == {}
+    connected(sessions, certificate=ShownEnd(2, 5))
+    assert sessions.certificates() == {DPID: (2, 5)}
 
 
 SAME = at_port(1, "02:00:00:00:00:01")

@@ -13,6 +13,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, any_network, demands_in, plan_of
 from controller.plan.transitions import lesser_of
 from controller.plan.wiring import with_port_numbers
+from controller.security.tls import ShownEnd
 from controller.site import Site
 from controller.southbound.openflow import switch_book
 from controller.southbound.openflow.desired import switch_state
@@ -33,6 +34,35 @@ def played(network: Network) -> Iterator[tuple[SiteSwitches, SwitchSessions, dic
         yield SiteSwitches(Site(network, DEFAULT_POLICY, (), 300), sessions, {}), sessions, datapaths
     finally:
         sessions.close()
+
+
+class PlayedDatabase:
+    """A switch's database that has shown a certificate, or none."""
+
+    def __init__(self):
+        self.shown = None
+
+    def certificate(self):
+        """What it has shown."""
+        return self.shown
+
+
+def test_of_the_certificates_that_a_switch_shows_the_last_is_the_one_that_it_has():
+    database, other, (ls1, ch1) = PlayedDatabase(), PlayedDatabase(), GIGABIT.switches
+    sessions = SwitchSessions(RecordedSwitches(), TERM)
+    site = Site(GIGABIT, DEFAULT_POLICY, (), 300)
+    switches = SiteSwitches(site, sessions, {ls1.name: database, ch1.name: other})
+    assert switches.certificates() == {}
+    called = connected(sessions, id=ls1.dpid, certificate=ShownEnd(10, 40))
+    connected(sessions, id=0x99, certificate=ShownEnd(10, 40))  # not of the network
+    database.shown, other.shown = (ls1.dpid, ShownEnd(20, 30)), (ch1.dpid, ShownEnd(10, 50))
+    assert switches.certificates() == {ls1.name: 30, ch1.name: 50}
+    database.shown = ls1.dpid, ShownEnd(5, 35)
+    assert switches.certificates()[ls1.name] == 40
+    sessions.disconnected(called)
+    database.shown = None
+    assert switches.certificates() == {ch1.name: 50}
+    sessions.close()
 
 
 @settings(deadline=None, max_examples=25)
