@@ -18,6 +18,9 @@ from controller.security.pki_files import Made, PkiError, now
 from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, client_name, switch_uri
 from topology.network import Network
 
+# Open vSwitch looks at a certificate once its key's file has changed (openvswitch/ovs-issues, 365).
+SHOW_RENEWED = "touch /etc/openvswitch/NAME.key; ovs-appctl bridge/reconnect"
+
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
@@ -165,12 +168,16 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
         missing = set(names) - {one.name for one in chosen}
         if missing:
             raise PkiError(f'no certificate was made for "{min(missing)}"')
+        renewed = set[Kind]()
         for one in chosen:
             own = folder / pki_files.TO_SWITCHES if one.kind is Kind.OVSDB else folder
             try:
                 _echo(pki_files.renew(own, one.kind, one.name, now(), days))
+                renewed.add(one.kind)
             except PkiError as error:
                 failures.append(str(error))
+    if Kind.SWITCH in renewed:
+        typer.echo(f"on each switch     copy its certificate; then, there: {SHOW_RENEWED}")
     for failure in dict.fromkeys(failures):  # that of the authority is every certificate's
         typer.echo(f"headway: {failure}", err=True)
     if failures:

@@ -143,6 +143,15 @@ def test_only_what_ends_soon_is_renewed_and_nothing_twice(run, made):
     assert run("renew")[0] == "no certificate ends within 30 days\n"
 
 
+def test_of_a_renewed_switch_it_is_said_what_makes_it_show_that(run, made):
+    assert "touch" not in run("renew", "base20")[0]
+    run("switch", "ls1", "--network", NETWORK)
+    renewed, then = run("renew", "ls1", "base20")[0].splitlines()[1:]
+    assert renewed.startswith(f"{made}/switches/ls1.pem and .key: ls1, ")
+    assert then.startswith("on each switch     ")
+    assert then.endswith(": touch /etc/openvswitch/NAME.key; ovs-appctl bridge/reconnect")
+
+
 def test_a_key_that_is_gone_keeps_no_other_certificate_from_being_renewed(run, made):
     run("agent", "arch", "base21", "--network", NETWORK)
     for host in ("arch", "base20"):
