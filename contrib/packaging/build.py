@@ -71,6 +71,7 @@ class DebPackage:
         depends: as in its control file.
         recommends: the same.
         units: of systemd, in the order in which they start.
+        offered: others of systemd, that an operator enables or not; what is enabled comes first.
         user: that they run as.
         state: folder that is this user's, there before the first start so that --check finds it.
         kept: what purging removes beside the package's own files.
@@ -84,6 +85,7 @@ class DebPackage:
     depends: str
     recommends: str = ""
     units: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
     user: str = ""
     state: str = ""
     kept: tuple[str, ...] = ()
@@ -218,9 +220,8 @@ def controller(from_: Built, root: Path) -> None:
             shutil.rmtree(there)
         else:
             there.unlink(missing_ok=True)
-    written(
-        root, "/lib/systemd/system/headway-controller.service", (HERE / "units/headway-controller.service").read_text()
-    )
+    for unit in ("headway-controller.service", "headway-backup.service", "headway-backup.timer"):
+        written(root, f"/lib/systemd/system/{unit}", (HERE / "units" / unit).read_text())
     written(
         root, "/usr/lib/sysusers.d/headway-controller.conf", (HERE / "units/headway-controller.sysusers").read_text()
     )
@@ -254,6 +255,7 @@ DEBS = (
         f"{PYTHON}, headway (= @VERSION@), systemd",
         "openvswitch-switch",
         units=("headway-controller.service",),
+        offered=("headway-backup.timer", "headway-backup.service"),
         user="headway-controller",
         state="/var/lib/headway",
         kept=("/var/lib/headway", "/etc/headway/controller.yaml", "/etc/headway/network.yaml"),
@@ -286,6 +288,7 @@ def scripts(package: DebPackage) -> dict[str, str]:
         return {}
     values = {
         "@UNITS@": " ".join(package.units),
+        "@OFFERED@": " ".join(package.offered),
         "@SYSUSERS@": f"/usr/lib/sysusers.d/{package.name}.conf",
         "@USER@": package.user,
         "@STATE@": package.state,

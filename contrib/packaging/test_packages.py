@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import zipfile
 import pytest
 
 from contrib.packaging import build, lock
+from controller.database import Database
 
 ROOT = build.ROOT
 OURS = ("apps", "controller", "headway", "hostagent", "topology")
@@ -200,7 +202,8 @@ def test_the_units_are_right_and_let_out_little(debs, tmp_path):
     root = unpacked(debs, tmp_path)
     found = sorted((root / "lib/systemd/system").glob("*.service"))
     assert [unit.name for unit in found] == [
-        *("headway-agent-sysctl.service", "headway-agent.service", "headway-controller.service")
+        *("headway-agent-sysctl.service", "headway-agent.service", "headway-backup.service"),
+        "headway-controller.service",
     ]
     threshold = [f"--threshold={MOST_EXPOSED}", "--offline=true"]
     for unit in found:
@@ -225,6 +228,46 @@ def test_the_units_are_right_and_let_out_little(debs, tmp_path):
             check=False,
         )
         assert not [each for each in done.stderr.splitlines() if unit.name in each and "user" not in each.lower()]
+    timer, known = root / "lib/systemd/system/headway-backup.timer", {**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", timer]
+    subprocess.run(verify, check=True, env=known, capture_output=True)
+
+
+def test_the_backup_of_a_night_takes_the_place_of_that_of_a_week_before(tmp_path):
+    (line,) = re.findall(r"^ExecStart=(.*)$", (build.HERE / "units/headway-backup.service").read_text(), re.MULTILINE)
+    program, option, script = shlex.split(line.replace("$$", "$").replace("%%", "%"))
+    url = f"sqlite:///{tmp_path}/headway.db"
+    database = Database(url)
+    database.open()
+    database.close()
+    run_here = shlex.join([sys.executable, "-c", "from apps.main import main; main()", "backup", "--store", url])
+    script = script.replace("/usr/bin/headway backup", run_here).replace("/var/lib/headway/backups", str(tmp_path))
+    for day in range(1, 8):
+        (tmp_path / f"headway-{day}.jsonl").write_text("old")
+    subprocess.run([program, option, script], cwd=ROOT, check=True, capture_output=True)
+    found = [*tmp_path.glob("*.jsonl")]
+    assert len(found) == 7
+    (made,) = (path for path in found if path.read_text() != "old")
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    assert '"headway_backup"' in made.read_text().splitlines()[0]
+
+
+def test_a_timer_is_offered_and_what_an_operator_has_enabled_goes_with_the_package(tmp_path):
+    (package,) = (one for one in build.DEBS if one.offered)
+    offered = ["headway-backup.timer", "headway-backup.service"]
+    assert [*package.offered] == offered
+    found = build.scripts(package)
+    assert not any(unit in found["postinst"] for unit in offered)
+    calls = tmp_path / "calls"
+    for name in ("systemctl", "deb-systemd-invoke"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{calls}\n')
+        (tmp_path / name).chmod(0o755)
+    for done in ("upgrade", "remove"):
+        calls.write_text("")
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-s", done], input=found["prerm"], text=True, check=True, env=environment)
+        is_disabled = "systemctl --no-reload disable headway-backup.timer\n" in calls.read_text()
+        assert is_disabled == (done == "remove")
 
 
 def test_the_daemon_of_the_package_says_what_is_wrong_with_its_file(debs, tmp_path):
