@@ -24,7 +24,15 @@ from controller.plan.storing import (
     soonest_stored,
     thriftiest_stored,
 )
-from controller.plan.volume import ConstantRate, Piece, Volume, earliest_finish, lowest_constant_rate
+from controller.plan.volume import (
+    ConstantRate,
+    Piece,
+    Volume,
+    earliest_finish,
+    in_force,
+    lowest_constant_rate,
+    planned_before,
+)
 from topology.network import Network
 from topology.parities import most_parities
 from topology.protocol import FlowClass, Tail
@@ -228,24 +236,30 @@ class _Way:
 
 def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
     start_us, tail_us = now_us + opening_us(wish, route), TAIL_RTTS * route.rtt_us
+    lead_us = wish.setup_us + HANDOVER_US  # a rate is planned so long before it counts
     lanes = [(lane.need, opening_us(wish, lane), TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
 
     def free(until_us: int) -> tuple[Piece, ...]:
-        return tuple(calendar.rates(route.need, start_us, until_us))
+        return tuple(in_force(calendar.rates(route.need, start_us - lead_us, until_us), lead_us))
 
     def free_of_lanes(until_us: int) -> tuple[Piece, ...]:
-        return arriving(free_together(calendar, lanes, now_us, until_us))
+        return arriving(free_together(calendar, lanes, now_us, until_us, lead_us))
 
     way = _Way(1, now_us, 0, free_of_lanes) if lanes else _Way(len(route.flows), start_us, tail_us, free)
     stored = None if wish.store is None else _stored(wish, wish.store, way, calendar, now_us)
     rates = _rates(wish, way, now_us) if wish.store is None else None if stored is None else stored.rates
     if rates is None:
         return None
+    waits = wish.store is not None and calendar.booked_until_us(wish.store.place, start_us) > start_us
+    sooner_us = 0 if waits else lead_us  # before a disk's turn nothing comes
     promised_us, by_lane = rates[-1].end_us + way.tail_us, tuple[LanePart, ...]()
     if lanes:
-        apart = split(free_together(calendar, lanes, now_us, rates[-1].end_us), rates)
-        by_lane = lane_parts([need for need, _, _ in lanes], apart, wish.size_bytes)
+        apart = split(free_together(calendar, lanes, now_us, rates[-1].end_us, lead_us), rates)
+        parts = lane_parts([need for need, _, _ in lanes], apart, wish.size_bytes)
+        by_lane = tuple(replace(lane, rates=planned_before(lane.rates, sooner_us)) for lane in parts)
         rates = together(by_lane)
+    else:
+        rates = planned_before(rates, sooner_us)
     flows = tuple(replace(flow, selector=wish.selector, tail=wish.tail) for flow in route.flows)
     return Announcement(
         wish.announcement_id,

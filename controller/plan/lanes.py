@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.plan.calendar import Booking, Calendar, Need
-from controller.plan.volume import ConstantRate, Piece
+from controller.plan.volume import ConstantRate, Piece, in_force, planned_before
 
 LEAST_LANE_BPS = 64_000  # what a lane has less is not worth a connection's handshake
 
@@ -47,7 +47,7 @@ class FreeLane:
 
 
 def free_together(
-    calendar: Calendar, lanes: Sequence[tuple[Need, int, int]], start_us: int, until_us: int
+    calendar: Calendar, lanes: Sequence[tuple[Need, int, int]], start_us: int, until_us: int, lead_us: int = 0
 ) -> list[FreeLane]:
     """Return what lanes have free at once: a later one has what those before it leave where they share a resource.
 
@@ -56,15 +56,17 @@ def free_together(
         lanes: what one bit/s by each takes, how long after the start it may send, and its tail.
         start_us: Unix time.
         until_us: by when all of it is to have arrived, Unix time.
+        lead_us: how long before it counts a rate is planned.
     """
     left = calendar.free_of({resource for need, _, _ in lanes for resource, _ in need.shares_ppm})
     found = []
     for number, (need, wait_us, tail_us) in enumerate(lanes):
         begins_us, ends_us = start_us + wait_us, until_us - tail_us
-        whole = left.rates(need, begins_us, ends_us) if begins_us < ends_us else ()
+        whole = in_force(left.rates(need, begins_us - lead_us, ends_us), lead_us) if begins_us < ends_us else ()
         pieces = tuple(piece for piece in whole if piece[2] >= LEAST_LANE_BPS)
-        for k, (begin_us, end_us, rate_bps) in enumerate(pieces):
-            left.book(f"{number}/{k}", Booking(need, rate_bps, begin_us, end_us))
+        taken = planned_before((ConstantRate(*piece) for piece in pieces), lead_us)
+        for k, rate in enumerate(taken):
+            left.book(f"{number}/{k}", Booking(need, rate.rate_bps, rate.start_us, rate.end_us))
         found.append(FreeLane(pieces, tail_us))
     return found
 

@@ -4,7 +4,8 @@ The questions that SC'10 (Balman, Chaniotakis, Shoshani, Sim) calls earliest com
 lowest constant rate. Pieces are those of :meth:`controller.plan.calendar.Calendar.rates`.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -77,6 +78,55 @@ def lowest_constant_rate(pieces: Iterable[Piece], volume: Volume) -> ConstantRat
         open_from.append((since_us, free_bps))
         last_us = end_us
     return best
+
+
+def in_force(pieces: Iterable[Piece], lead_us: int) -> Iterator[Piece]:
+    """Yield what of free rates can be in force: a share that grows is everywhere ``lead_us`` later, and not before.
+
+    At each instant that is the least that was free in the time ``lead_us`` before it. What is planned of it by
+    :func:`planned_before` is no more than is free.
+
+    >>> list(in_force([(0, 100, 9), (100, 200, 2), (200, 300, 5)], 10))
+    [(10, 100, 9), (100, 200, 2), (200, 210, 2), (210, 300, 5)]
+
+    Args:
+        pieces: one after the other, without gaps. The first ``lead_us`` of them say what was free before.
+        lead_us: from a plan until it is in force.
+    """
+    since_us: int | None = None
+    window: deque[Piece] = deque()  # of the time before, rates growing: the first is the least
+    for piece in pieces:
+        at_us, end_us, free_bps = piece
+        since_us = at_us + lead_us if since_us is None else since_us
+        while window and window[-1][2] >= free_bps:
+            window.pop()
+        window.append(piece)
+        while at_us < end_us:
+            while window[0][1] + lead_us <= at_us:
+                window.popleft()
+            until_us = min(end_us, window[0][1] + lead_us)
+            if until_us > since_us:
+                yield max(at_us, since_us), until_us, window[0][2]
+            at_us = until_us
+
+
+def planned_before(rates: Iterable[ConstantRate], lead_us: int) -> tuple[ConstantRate, ...]:
+    """Return rates, each from ``lead_us`` sooner on where it is more than the one before: to be in force at its time.
+
+    >>> [(one.start_us, one.end_us) for one in planned_before([ConstantRate(50, 60, 2), ConstantRate(60, 90, 5)], 10)]
+    [(40, 50), (50, 90)]
+    """
+    planned: list[ConstantRate] = []
+    for rate in rates:
+        begin_us = rate.start_us - lead_us
+        while planned and planned[-1].end_us > begin_us and planned[-1].rate_bps < rate.rate_bps:
+            last = planned.pop()
+            if last.start_us < begin_us:
+                planned.append(ConstantRate(last.start_us, begin_us, last.rate_bps))
+        if planned:
+            begin_us = max(begin_us, planned[-1].end_us)
+        planned.append(ConstantRate(begin_us, rate.end_us, rate.rate_bps))
+    return tuple(planned)
 
 
 def _in_rectangle(start_us: int, end_us: int, height_bps: int, volume: Volume) -> ConstantRate | None:

@@ -6,6 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import api_of, send_by_both_lanes
+from controller.plan.announcements import HANDOVER_US
 from controller.plan.invariant import violations
 from controller.plan.policy import DEFAULT_POLICY
 from controller.promise_watch import PromiseWatch
@@ -74,8 +75,9 @@ def wire_bits(made):
 
 
 def lasts_s(rate):
+    """How long it counts: it is planned a moment sooner."""
     begin, end = (datetime.fromisoformat(rate[name]) for name in ("from", "until"))
-    return (end - begin).total_seconds()
+    return (end - begin).total_seconds() - HANDOVER_US / 1e6
 
 
 def test_a_promise_over_ipv6_counts_the_longer_header_of_each_packet(client, families):

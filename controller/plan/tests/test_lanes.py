@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.admission import Refused, Request
-from controller.plan.announcements import Announcement, Wish
+from controller.plan.announcements import HANDOVER_US, Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.failover import without
 from controller.plan.flows import standing_by
@@ -167,7 +167,7 @@ def test_lanes_of_ipv6_end_at_one_instant_by_the_formula_over_what_its_packets_c
     asked = Wish("image", FlowClass.URGENT, SIZE_BYTES, None, framing, lanes=2)
     known = Ledger(network, DEFAULT_POLICY).announce(asked, ("base20",), "arch", NOW)
     tails_us = [2 * network.path_rtt_us(flow.path) for flow in known.flows]
-    begins_us = [lane.rates[0].start_us for lane in known.lanes]
+    begins_us = [lane.rates[0].start_us + HANDOVER_US for lane in known.lanes]  # planned before it counts
     rates_bps = [converted_bps(lane.rates[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, framing) for lane in known.lanes]
     waits = sum(bps * (at - NOW + tail) for bps, at, tail in zip(rates_bps, begins_us, tails_us, strict=True))
     by_formula_us = NOW + (8 * SIZE_BYTES * US + waits) / sum(rates_bps)

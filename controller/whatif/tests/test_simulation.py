@@ -44,6 +44,14 @@ def test_a_slice_beside_database_and_background_takes_what_a_night_in_the_lab_to
     assert all(one.took_us / S == pytest.approx(2.655, abs=RTT_US / S / 2) for one in run.transfers)
 
 
+def test_an_announcement_is_done_in_time_beside_one_of_a_higher_class_made_at_the_same_instant():
+    standing = (("replication", FlowClass.PREDICTABLE, "base22"), ("raw", FlowClass.BACKGROUND, "base23"))
+    bulk = WorkItem("a-bulk", FlowClass.BACKGROUND, ("base20",), "arch", 30 * 10**9, T0 + S)
+    beside = WorkItem("b-image", FlowClass.URGENT, ("base21",), "arch", 10**9, T0 + S)
+    run = Simulation(supposed(bulk, beside, of=site(chile_illinois_2(), standing), lasts_s=600)).run()
+    assert [(one.item, one.is_late(run.until_us)) for one in run.transfers] == [("a-bulk", False), ("b-image", False)]
+
+
 def test_hosts_without_an_agent_send_what_their_meters_let_through():
     said = section_of(chile_illinois_2())
     for host in ("base20", "base23"):
