@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controller.plan.announcements import Announcement
-from controller.plan.keeping import CANNOT_BE_KEPT, keepable, unkeepable
+from controller.plan.keeping import NOT_AS_PROMISED, Unkeepable, keepable, unkeepable
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
@@ -23,7 +23,7 @@ class PromiseWatch:
         self._overdue: frozenset[str] = frozenset()
         self._not_carried: frozenset[str] = frozenset()
         self._numbers: Mapping[str, int] = {}  # by name, of the announcements that were there at the last look
-        self._unkeepable: frozenset[str] = frozenset()
+        self._unkeepable: dict[str, frozenset[int | None]] = {}  # by name, until when each time is that was told of
         self._looked_at: object = None  # how often the ledger had been read, and what was planned, at the last look
         self._seen: Plan | None = None
 
@@ -105,23 +105,29 @@ class PromiseWatch:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""
         state, ledger, now_us = self._state, self._state.wished.ledger, self._state.now_us()
         looked_at = state.wished.restored, state.wished.maintenance
-        told = self._unkeepable
         if self._looked_at is None:  # what was told of before this start may have room now, or is told of again
             known = ledger.reservations.items()
-            self._unkeepable = frozenset(name for name, one in known if one.reason.startswith(CANNOT_BE_KEPT))
+            named = (name for name, one in known if one.reason.startswith(NOT_AS_PROMISED))
+            self._unkeepable = dict.fromkeys(named, frozenset())
         if self._looked_at != looked_at:
             self._looked_at = looked_at
             for one in unkeepable(ledger, now_us):
                 ledger.note(one.reservation_id, one.reason, now_us)
-                if one.reservation_id not in told:
-                    fields = {"reservation": one.reservation_id, "why": one.why, "instead": one.instead}
-                    state.events.publish("reservation.unkeepable", level="error", **fields)
-                self._unkeepable |= {one.reservation_id}
-        for name in sorted(keepable(ledger, self._unkeepable, now_us)):
-            self._unkeepable -= {name}
-            if name in ledger.reservations and ledger.reservations[name].reason.startswith(CANNOT_BE_KEPT):
+                self._tell_unkeepable(one)
+        for name in sorted(keepable(ledger, frozenset(self._unkeepable), now_us)):
+            del self._unkeepable[name]
+            if name in ledger.reservations and ledger.reservations[name].reason.startswith(NOT_AS_PROMISED):
                 ledger.note(name, "", now_us)
                 state.events.publish("reservation.keepable", reservation=name)
+
+    def _tell_unkeepable(self, one: Unkeepable) -> None:
+        """Tell of a reservation that has no room any more, unless that was told of with each time that it has none."""
+        told, name = self._unkeepable.get(one.reservation_id, frozenset()), one.reservation_id
+        if not told.issuperset(one.until_us):
+            until = "" if one.goes_on_us is None else shown_time(one.goes_on_us)
+            fields = {"reservation": name, "why": one.why, "until": until, "instead": one.instead}
+            self._state.events.publish("reservation.unkeepable", level="error", **fields)
+        self._unkeepable[name] = told.union(one.until_us)
 
 
 def _waits_for_its_end(known: Announcement, now_us: int) -> bool:

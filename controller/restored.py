@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.database import PurchaseRow, SavedRows
 from controller.database.announcements import announcement_of
 from controller.plan.announcements import Announcement
-from controller.plan.keeping import CANNOT_BE_KEPT, unkeepable
+from controller.plan.keeping import NOT_AS_PROMISED, unkeepable
 from controller.plan.kept_ledger import UNBACKED, KeptLedger
 from controller.plan.lifecycle import ENDED
 from controller.plan.maintenance import impose
@@ -74,7 +74,7 @@ def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
     ledger = restored(site, rows, announcements, now_us)
     without_path = frozenset(ledger.gone)
     unbacked = (known for known in live if known.backup and not ledger.reservations[known.reservation_id].backup)
-    known_before = {known.reservation_id for known in live if known.reason.startswith(CANNOT_BE_KEPT)}
+    known_before = {known.reservation_id for known in live if known.reason.startswith(NOT_AS_PROMISED)}
     lost = [*_gone(live, announcements, without_path)]
     lost += (f"{_shown(known)}: {UNBACKED}: {_ways(known.paths)}" for known in unbacked)
     lost += (

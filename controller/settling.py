@@ -3,11 +3,12 @@
 from controller.plan.failover import crossed
 from controller.plan.keeping import instead_of
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
-from controller.plan.overbooked import overbooked
-from controller.plan.reservations import Reservation
+from controller.plan.overbooked import closed_until_us, overbooked
+from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.state.carried import is_cut_off, lacks
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
+from topology.units import shown_time
 
 
 class Settling:
@@ -60,5 +61,7 @@ class Settling:
         self._lost.add(name)
         is_down = crossed(ledger.network, known.path, moment.down)
         instead = instead_of(ledger, known, moment.now.calendar_us, moment.down) if is_down else ""
-        more = {"instead": instead} if instead else {}
+        until_us = closed_until_us(ledger, known, moment.now.calendar_us)
+        until = shown_time(until_us) if moment.now.calendar_us < until_us < MAX_TIME_US else ""
+        more = {name: said for name, said in (("instead", instead), ("until", until)) if said}
         self._state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)

@@ -157,8 +157,9 @@ class Operations(PromiseOperations):
         """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
 
         If it would break reservations it is refused with what they are and what would be granted instead, unless
-        `force` is said. `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and
-        the same body, it is the same maintenance.
+        `force` is said: those that have time left when it is over are interrupted until then, others fail.
+        `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and the same body,
+        it is the same maintenance.
         """
         answer: PlannedOut = self.call(
             Asked(

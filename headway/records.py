@@ -4,12 +4,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from headway.promises import AnnouncementOut, ReservationOut
 
-# A reservation that a maintenance breaks.
+# A reservation that a maintenance breaks, or interrupts.
 BrokenOut = TypedDict(
     "BrokenOut",
     {
         "id": str,
         "why": str,
+        "until": str | None,
         "instead": str,
     },
 )

@@ -109,4 +109,5 @@ def _show(rows: "list[MaintenanceOut]", where: tzinfo, *, as_json: bool = False,
 def _show_broken(rows: "list[BrokenOut]", *, stderr: bool = False) -> None:
     for one in rows:
         instead = f"; instead: {one['instead']}" if one["instead"] else ""
-        typer.echo(f"breaks {one['id']}: {one['why']}{instead}", err=stderr)
+        breaks = "breaks" if one["until"] is None else "interrupts"
+        typer.echo(f"{breaks} {one['id']}: {one['why']}{instead}", err=stderr)

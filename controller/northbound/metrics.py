@@ -130,7 +130,7 @@ def _promises(dependencies: Dependencies) -> Iterator[Metric]:
     unkept = dependencies.reports.unkept()
     about = "Announcements that are late now, or will be as things are."
     yield GaugeMetricFamily("headway_announcements_late", about, value=unkept.late)
-    about = "Reservations that the calendar has no room for any more: they will fail."
+    about = "Reservations that the calendar has no room for any more: they will fail, or be interrupted."
     yield GaugeMetricFamily("headway_reservations_unkeepable", about, value=unkept.unkeepable)
 
 

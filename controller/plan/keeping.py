@@ -15,33 +15,44 @@ from controller.plan.calendar import Booking, Shortage
 from controller.plan.keys import Resource
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
-from controller.plan.overbooked import paths_left
+from controller.plan.overbooked import closed_until_us, paths_left
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
 from topology import units
 from topology.network import Hop
 
-CANNOT_BE_KEPT = "cannot be kept"  # so begins the reason of a reservation that has no room any more
+CANNOT_BE_KEPT, INTERRUPTED = "cannot be kept", "is interrupted"
+NOT_AS_PROMISED = CANNOT_BE_KEPT, INTERRUPTED  # so begins the reason of a reservation that has no room any more
+
+Gaps = tuple[tuple[Shortage, int | None], ...]  # each with when it goes on; None, the last of them, if it fails
 
 
 @dataclass(frozen=True, slots=True)
 class Unkeepable:
-    """A reservation that cannot be kept.
+    """A reservation that cannot be kept, or not all the time.
 
     Attributes:
         reservation_id: which.
-        why: what lacks, where and from when.
+        why: what lacks, where, from when and until when.
         instead: what would be granted at this moment, for people; empty if nothing.
+        until_us: when each of its interruptions is over, Unix time; None, the last of them, if it fails instead.
     """
 
     reservation_id: str
     why: str
     instead: str
+    until_us: tuple[int | None, ...]
+
+    @property
+    def goes_on_us(self) -> int | None:
+        """Return when it goes on after all its interruptions, Unix time; None if it fails."""
+        return self.until_us[-1]
 
     @property
     def reason(self) -> str:
         """Return both, as the reservation's reason says it."""
-        return f"{CANNOT_BE_KEPT}: {self.why}" + (f"; instead: {self.instead}" if self.instead else "")
+        what = CANNOT_BE_KEPT if self.goes_on_us is None else INTERRUPTED
+        return f"{what}: {self.why}" + (f"; instead: {self.instead}" if self.instead else "")
 
 
 def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:
@@ -52,8 +63,13 @@ def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:
     kept = (known for known in ledger.reservations.values() if not _is_over(known, now_us))
     with _left_out(ledger, (one for one in kept if not scarce.isdisjoint(_needed(ledger, one))), now_us) as lacking:
         return tuple(
-            Unkeepable(name, _lacks(shortage), _instead(ledger, ledger.reservations[name], now_us))
-            for name, shortage in lacking.items()
+            Unkeepable(
+                name,
+                "; ".join(_lacks(*gap) for gap in gaps),
+                _instead(ledger, ledger.reservations[name], now_us),
+                tuple(until_us for _, until_us in gaps),
+            )
+            for name, gaps in lacking.items()
         )
 
 
@@ -73,14 +89,14 @@ def _is_over(known: Reservation, now_us: int) -> bool:
 
 
 @contextmanager
-def _left_out(ledger: Ledger, some: Iterable[Reservation], now_us: int) -> Iterator[dict[str, Shortage]]:
+def _left_out(ledger: Ledger, some: Iterable[Reservation], now_us: int) -> Iterator[dict[str, Gaps]]:
     """Have the calendar without those of some reservations that have no room, the newest first; and what each lacks."""
-    lacking, own = dict[str, Shortage](), dict[str, Booking]()
+    lacking, own = dict[str, Gaps](), dict[str, Booking]()
     try:
         for known in sorted(some, key=lambda r: -r.sequence):
-            name, shortage = known.reservation_id, _shortage(ledger, known, now_us)
-            if shortage is not None:
-                lacking[name], own[name] = shortage, ledger.calendar.cancel(name)
+            name, gaps = known.reservation_id, _gaps(ledger, known, now_us)
+            if gaps:
+                lacking[name], own[name] = gaps, ledger.calendar.cancel(name)
         yield lacking
     finally:
         for name, booking in own.items():
@@ -93,11 +109,20 @@ def instead_of(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[
         return _instead(ledger, known, now_us, down)
 
 
-def _shortage(ledger: Ledger, known: Reservation, now_us: int) -> Shortage | None:
-    """Return what a reservation lacks from now on, beside all others."""
+def _gaps(ledger: Ledger, known: Reservation, now_us: int) -> Gaps:
+    """Return what a reservation lacks from now on, beside all others: each time in which it waits, or why it fails."""
+    gaps = list[tuple[Shortage, int | None]]()
+    from_us: int | None = max(now_us, known.start_us)
     with _without(ledger, known):
-        found = (ledger.calendar.shortage(part) for part in _parts(ledger, known, max(now_us, known.start_us)))
-        return next((one for one in found if one is not None), None)
+        while from_us is not None:
+            lacks = (ledger.calendar.shortage(part) for part in _parts(ledger, known, from_us))
+            shortage = next((one for one in lacks if one is not None), None)
+            if shortage is None:
+                break
+            until_us = closed_until_us(ledger, known, shortage.at_us)
+            from_us = until_us if shortage.at_us < until_us < known.end_us else None
+            gaps.append((shortage, from_us))
+    return tuple(gaps)
 
 
 def _needed(ledger: Ledger, known: Reservation) -> Iterator[Resource]:
@@ -127,9 +152,10 @@ def _without(ledger: Ledger, known: Reservation) -> Iterator[None]:
         ledger.calendar.book(known.reservation_id, own)
 
 
-def _lacks(shortage: Shortage) -> str:
+def _lacks(shortage: Shortage, until_us: int | None) -> str:
+    until = "" if until_us is None else f" until {units.shown_time(until_us)}"
     free, asked = (units.shown_rate(max(0, bps)) for bps in (shortage.free_bps, shortage.asked_bps))
-    return f"{shortage.resource} has {free} from {units.shown_time(shortage.at_us)}, {asked} promised"
+    return f"{shortage.resource} has {free} from {units.shown_time(shortage.at_us)}{until}, {asked} promised"
 
 
 def _instead(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[str] = frozenset()) -> str:

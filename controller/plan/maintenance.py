@@ -77,11 +77,11 @@ def lift(
 
 def broken_by(ledger: Ledger, one: Maintenance, now_us: int) -> tuple[Unkeepable, ...]:
     """Return the reservations that a maintenance would break, and what would be granted instead; nothing is changed."""
-    before = {each.reservation_id for each in unkeepable(ledger, now_us)}
+    before = {(each.reservation_id, each.why) for each in unkeepable(ledger, now_us)}
     carried = {hop: ledger.schedules.pieces(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
     impose(ledger, one)
     try:
-        return tuple(each for each in unkeepable(ledger, now_us) if each.reservation_id not in before)
+        return tuple(each for each in unkeepable(ledger, now_us) if (each.reservation_id, each.why) not in before)
     finally:
         for hop, pieces in carried.items():
             ledger.set_schedule(hop, pieces)
@@ -103,11 +103,11 @@ def broken_meanwhile(
     carried = {hop: ledger.schedules.pieces(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
     lift(ledger, one, others, periods, now_us)
     try:
-        without = {each.reservation_id for each in unkeepable(ledger, now_us)}
+        without = {(each.reservation_id, each.why) for each in unkeepable(ledger, now_us)}
     finally:
         for hop, pieces in carried.items():
             ledger.set_schedule(hop, pieces)
-    return tuple(each for each in broken if each.reservation_id not in without)
+    return tuple(each for each in broken if (each.reservation_id, each.why) not in without)
 
 
 def beside(one: Maintenance, others: Iterable[Maintenance]) -> tuple[Maintenance, ...]:

@@ -1,8 +1,10 @@
-"""Reservations for which a capacity has become too small, and the paths that are left to one. Pure."""
+"""Reservations for which a capacity has become too small, those that wait for it, and the paths left to one. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from controller.plan.failover import crossed
+from controller.plan.keys import Resource
 from controller.plan.ledger import Ledger
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
@@ -15,14 +17,38 @@ def paths_left(ledger: Ledger, known: Reservation, at_us: int) -> tuple[Path, ..
     return tuple(p for p in known.paths if not crossed(ledger.network, p, closed)) or known.paths
 
 
+def closed_until_us(ledger: Ledger, known: Reservation, at_us: int) -> int:
+    """Return until when each path of a reservation has a circuit that is to carry nothing; the instant if one has none.
+
+    It may be later than the reservation's end.
+    """
+    if not ledger.closed(at_us):
+        return at_us
+    ways = map(ledger.network.circuits_along, known.paths)
+    return min(ledger.schedules.opens_us(circuits, at_us) for circuits in ways)
+
+
+def is_interrupted(ledger: Ledger, known: Reservation, at_us: int) -> bool:
+    """Return whether all paths of a reservation are closed at an instant, and one is open again before its end."""
+    return at_us < closed_until_us(ledger, known, at_us) < known.end_us
+
+
 def overbooked(ledger: Ledger, now_us: int) -> Iterator[Reservation]:
     """Yield, the newest first, reservations that must fail because a capacity no longer holds all that is in force.
 
     The caller fails each as it comes; the iteration looks again after that. One with a backup goes on by the path
-    that is left while a circuit of the other one is to carry nothing.
+    that is left while a circuit of the other one is to carry nothing. One that has no path left, and will have one
+    before its end, waits, and uses nothing meanwhile.
     """
+    waiting, spared_bps = dict[str, Reservation](), Counter[Resource]()
+    for known in ledger.in_plan() if ledger.closed(now_us) else ():
+        if is_interrupted(ledger, known, now_us):
+            waiting[known.reservation_id] = known
+            spared_bps.update(dict(need(ledger.network, known.paths, known.flow_class).claims(known.rate_bps)))
     for known in sorted(ledger.in_plan(), key=lambda r: -r.sequence):
+        if known.reservation_id in waiting:
+            continue
         left = paths_left(ledger, known, now_us)
         claims = need(ledger.network, left, known.flow_class).claims(known.rate_bps)
-        if any(ledger.calendar.free_bps(resource, now_us) < 0 for resource, _ in claims):
+        if any(ledger.calendar.free_bps(resource, now_us) + spared_bps[resource] < 0 for resource, _ in claims):
             yield known

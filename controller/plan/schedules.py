@@ -1,9 +1,11 @@
 """What the links of circuits carry over time: a provider may give more or less of a circuit than it is sold with."""
 
+from collections.abc import Collection
 from itertools import pairwise
 
 from controller.plan.calendar import Calendar
 from controller.plan.policy import Policy
+from controller.plan.reservations import MAX_TIME_US
 from controller.plan.resources import of_circuit
 from controller.plan.steps import Steps
 from topology.network import Hop, Network
@@ -62,3 +64,15 @@ class Schedules:
     def closed(self, now_us: int) -> frozenset[str]:
         """Return the circuits of which the plan has nothing now."""
         return frozenset(self._circuits[hop] for hop, steps in self._changing.items() if steps.value(now_us) <= 0)
+
+    def opens_us(self, circuits: Collection[str], from_us: int) -> int:
+        """Return from when on, at a moment or after it, the plan has something of each of some circuits, Unix time.
+
+        ``MAX_TIME_US`` if there is no end of what closes one of them.
+        """
+        changing = [steps for hop, steps in self._changing.items() if self._circuits[hop] in circuits]
+        at_us, before_us = from_us, -1
+        while before_us < at_us < MAX_TIME_US:
+            found = [steps.first_reaching(1, at_us, MAX_TIME_US) for steps in changing]
+            at_us, before_us = max((MAX_TIME_US if us is None else us for us in found), default=at_us), at_us
+        return at_us

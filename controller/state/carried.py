@@ -8,7 +8,7 @@ from controller.plan.faults import in_the_way
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.paths import Path
 from controller.plan.purchases import PurchaseState
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up
 from controller.state.lateness import waiting_flows
@@ -16,6 +16,7 @@ from controller.state.moment import Circumstances, Moment
 from controller.state.receivers import why_held
 from controller.state.value import SiteState
 from topology.network import hops
+from topology.units import shown_time
 
 
 def lacks(moment: Moment, known: Reservation) -> str:
@@ -105,12 +106,13 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
     enough, dead = _ways_in_full(moment, known), crossed(network, path, down)
-    if dead and not enough:
+    is_known = moment.is_current or not moment.dead.isdisjoint(dead)  # else what closes has yet to be planned for
+    if dead and not enough and is_known:
         return (*_not_used(moment, dead), *_at_ports(site, state, path))
     between_hosts = {known.a_end, known.z_end} <= network.host_names
     current = between_hosts and not enough and moment.is_current
     less = ("the plan has less for it than it is promised",) if current else ()
-    return (*_at_ports(site, state, enough[0] if dead else path), *less)
+    return (*_at_ports(site, state, enough[0] if dead and enough else path), *less)
 
 
 def is_cut_off(moment: Moment, known: Reservation) -> bool:
@@ -129,7 +131,9 @@ def _ways_in_full(moment: Moment, known: Reservation) -> list[Path]:
 def _not_used(moment: Moment, circuits: tuple[str, ...]) -> tuple[str, ...]:
     """Return why nothing goes by some circuits."""
     dead, closed = ([n for n in circuits if (n in moment.dead) is is_dead] for is_dead in (True, False))
-    found = ((dead, "the line is down"), (closed, "it is to carry nothing now"))
+    until_us = moment.state.wished.ledger.schedules.opens_us(closed, moment.now.calendar_us)
+    when = "now" if until_us >= MAX_TIME_US else f"until {shown_time(until_us)}"
+    found = ((dead, "the line is down"), (closed, f"it is to carry nothing {when}"))
     return tuple(f"{', '.join(names)}: {why}" for names, why in found if names)
 
 

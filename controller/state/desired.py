@@ -238,9 +238,12 @@ def store_promises(wished: Wished, now_us: int) -> dict[FlowId, StorePromise]:
 def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> tuple[str, ...]:
     """Return the path a reservation takes now: its first that is up; if the lines of all are down its first.
 
-    None of a path whose circuits are bought at need and not up: empty if all its paths are such.
+    None of a path whose circuits are bought at need and not up, or are to carry nothing and nothing leads round them:
+    empty if all its paths are such.
     """
-    bought = [path for path in known.paths if not circuits_not_up(site, wished, path, now_us)]
+    shut = wished.ledger.closed(now_us) - down
+    open_paths = (path for path in known.paths if not crossed(site.network, path, shut))
+    bought = [path for path in open_paths if not circuits_not_up(site, wished, path, now_us)]
     whole = (path for path in bought if not crossed(site.network, path, down))
     return next(whole, bought[0] if bought else ())
 

@@ -11,7 +11,7 @@ from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.plan.told_apart import planned_parts_bps
 from controller.site import Site
-from controller.state.desired import basis, circuits_down, hosts_absent, path_now, plan_input
+from controller.state.desired import basis, hosts_absent, path_now, plan_input
 from controller.state.reported import Hosts
 from controller.state.starting import STARTING_US
 from controller.state.value import SiteState
@@ -56,8 +56,8 @@ class Moment:
 
     @cached_property
     def down(self) -> frozenset[str]:
-        """Those, and the circuits that are to carry nothing and have a way round them."""
-        return self.dead | circuits_down(self.site, self.state.wished, self.state.reported, self.now)
+        """Those, and the circuits that are to carry nothing now."""
+        return self.dead | self.state.wished.ledger.closed(self.now.calendar_us)
 
     def way_of(self, host: str, name: FlowId) -> Path | None:
         """Return the path that the desired plan has for a host's flow; None if it has none."""

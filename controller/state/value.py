@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 
 from controller.plan.clock import Instant
+from controller.plan.failover import carries, crossed
 from controller.plan.leading import VOUCHED_US
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow, Plan
-from controller.plan.reservations import MAX_TIME_US
+from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.site import Site
 from controller.state.desired import (
     Basis,
@@ -124,21 +125,31 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
         return state
     demand = demand_now(site, wished, reported, now)
     plan = desired_plan(site, state.installed, desired.next_epoch, demand, desired.plan.workings)
-    after = _with_plan(state, plan, made_of, now)
+    after = _with_plan(site, state, plan, made_of, now)
     return after if after.reported is reported else replanned(site, after, now)
 
 
-def _with_plan(state: SiteState, plan: Plan, made_of: Basis, now: Instant) -> SiteState:
+def _with_plan(site: Site, state: SiteState, plan: Plan, made_of: Basis, now: Instant) -> SiteState:
     """Return it with a plan as the desired one, if it is another, and with demand of flows in that alone."""
     desired, reported = state.desired, state.reported
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
         desired = desired.becomes(plan, now.elapsed_us)
-    running = (known.reservation_id for known in state.wished.ledger.carried())
+    closed = state.wished.ledger.closed(now.calendar_us)
+    carried = (known for known in state.wished.ledger.carried() if not _is_left_out(site, plan, known, closed))
+    running = (known.reservation_id for known in carried)
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
     watched = reported.with_watched((e.flow.machine, e.flow.name) for e in plan.entries if e.standby)
     if watched is not reported:
         reported = replace(watched, demands=watched.demands + 1)
     return replace(state, reported=reported, desired=replace(desired, basis=made_of, first_epochs=firsts))
+
+
+def _is_left_out(site: Site, plan: Plan, known: Reservation, closed: frozenset[str]) -> bool:
+    """Return whether all paths of a reservation have circuits that are to carry nothing, and no other has its rate."""
+    if not closed or not all(crossed(site.network, path, closed) for path in known.paths):
+        return False
+    own = plan.of_host(site.network.machine(known.a_end))
+    return not any(carries(e, known.flow_name, known.rate_bps, site.network, closed) for e in own)
 
 
 def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
@@ -160,7 +171,7 @@ def with_lines_noted(site: Site, state: SiteState, now: Instant) -> tuple[SiteSt
     # its own workings were not kept, and any other plan's do
     ready = replace(ready, epoch=desired.next_epoch, workings=desired.plan.workings)
     noted = replace(noted, desired=replace(desired, prepared={}))
-    return _with_plan(noted, ready, replace(made_of, down=down), now), news
+    return _with_plan(site, noted, ready, replace(made_of, down=down), now), news
 
 
 def due_us(site: Site, state: SiteState, now: Instant) -> int:

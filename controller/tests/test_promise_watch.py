@@ -54,12 +54,12 @@ def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_a
     before.database.close()
     site = site_of(chile_illinois(), database=database, schedules={"chile-illinois": (MAINTENANCE,)})
     (event,) = told(site, "reservation.unkeepable")
-    lacks = "has 0 bit/s from 2026-01-01T02:00:00Z, 600 Mbit/s promised"
+    lacks = "has 0 bit/s from 2026-01-01T02:00:00Z until 2026-01-01T03:00:00Z, 600 Mbit/s promised"
     assert (event["reservation"], lacks in event["why"]) == ("hit", True)
     assert "600 Mbit/s urgent from 2026-01-01T03:00:00Z until 2026-01-01T05:00:00Z" in event["instead"]
     known = site.use_cases.reservation("hit")
     assert known.state is ReservationState.COMMITTED
-    assert known.reason == f"cannot be kept: {event['why']}; instead: {event['instead']}"
+    assert known.reason == f"is interrupted: {event['why']}; instead: {event['instead']}"
     assert site.use_cases.reservation("early").reason == ""
     site.keeper.step()
     assert len(told(site, "reservation.unkeepable")) == 1

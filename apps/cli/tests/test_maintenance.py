@@ -40,10 +40,12 @@ def test_what_it_breaks_is_said_first_and_it_is_planned_by_force_alone(cli, monk
     held = cli.json(*NIGHT)["id"]
     looked = cli.run(*WORK, "--dry-run")[0]
     assert "nothing is planned: you only looked" in looked
-    assert f"breaks {held}: " in looked
+    assert f"interrupts {held}: " in looked
     wrong = cli.run(*WORK, exit_code=3)[1]
     assert wrong.startswith("headway: it would break 1 reservations: say force")
-    assert f"breaks {held}: " in wrong
+    assert f"interrupts {held}: " in wrong
+    lasts_longer = cli.run("maintenance", "chile-illinois", "--start", "tomorrow 23:00", "--for", "12h", "--dry-run")[0]
+    assert f"breaks {held}: " in lasts_longer
     assert cli.json("maintenance") == []
     assert cli.json(*WORK, "--force")["planned"]
 

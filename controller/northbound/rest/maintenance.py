@@ -59,10 +59,13 @@ class MaintenanceIn(Body):
 
 @with_config(WHOLE)
 class BrokenOut(TypedDict):
-    """A reservation that a maintenance breaks."""
+    """A reservation that a maintenance breaks, or interrupts."""
 
     id: Annotated[str, Field(description="Of the reservation.", examples=["9f86d081884c7d65"])]
-    why: Annotated[str, Field(description="What lacks, where and from when.")]
+    why: Annotated[str, Field(description="What lacks, where, from when and until when.")]
+    until: Annotated[
+        Time | None, Field(description="When it goes on after its last interruption; null if it fails instead.")
+    ]
     instead: Annotated[str, Field(description="What would be granted instead at this moment; empty if nothing.")]
 
 
@@ -123,7 +126,8 @@ class MaintenanceRoutes:
         """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
 
         If it would break reservations it is refused with what they are and what would be granted instead, unless
-        `force` is said. `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and the
+        `force` is said: those that have time left when it is over are interrupted until then, others fail.
+        `only_look` says that and plans nothing. Asked again with the same `Idempotency-Key` and the
         same body, it is the same maintenance.
         """
         asked = partial(body.value, secrets.token_hex(8), key)
@@ -162,4 +166,5 @@ def _shown(value: Maintenance) -> MaintenanceOut:
 
 
 def _broken(value: Unkeepable) -> BrokenOut:
-    return {"id": value.reservation_id, "why": value.why, "instead": value.instead}
+    until = None if value.goes_on_us is None else shown_time(value.goes_on_us)
+    return {"id": value.reservation_id, "why": value.why, "until": until, "instead": value.instead}

@@ -76,6 +76,9 @@ def test_what_it_would_break_is_said_first_and_only_force_breaks_it(site, client
     assert (looked.status_code, looked.json()["planned"]) == (200, False)
     (broken,) = looked.json()["breaks"]
     assert (broken["id"], "promised" in broken["why"], broken["instead"] != "") == (held["id"], True, True)
+    assert broken["until"] == shown_time(START_US + 4 * HOUR_US)
+    (for_good,) = client.post(WORK, json=TWO_HOURS | {"duration_s": 36_000, "only_look": True}).json()["breaks"]
+    assert for_good["until"] is None
     refused = client.post(WORK, json=TWO_HOURS)
     assert (refused.status_code, refused.json()["type"]) == (409, "/problems/would-break")
     assert refused.json()["breaks"] == [broken]

@@ -10,9 +10,9 @@ async function maintain(body) {
     const words = other.description || other.id;
     $("#answer").prepend(made("p", `Beside another, ${other.start} to ${other.end} (${words}): nothing goes by until both are over.`));
   }
-  for (const { id, why, instead } of breaks.toReversed()) {
+  for (const { id, why, until, instead } of breaks.toReversed()) {
     const line = made("p", `${planned ? "Breaks" : "Would break"} `);
-    line.append(made("a", id, { href: `/reservations/${encodeURIComponent(id)}` }), `: ${why}${instead ? `; instead: ${instead}` : ""}`);
+    line.append(made("a", id, { href: `/reservations/${encodeURIComponent(id)}` }), `: ${why}${until ? `; it goes on at ${until}` : ""}${instead ? `; instead: ${instead}` : ""}`);
     $("#answer").prepend(line);
   }
   if (planned) {
