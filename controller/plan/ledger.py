@@ -21,11 +21,12 @@ from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, Reservatio
 from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
+from controller.plan.pools import fit, opened
 from controller.plan.promised_flows import PromisedFlows
 from controller.plan.promising import Promising
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints, Reservation, due_event
 from controller.plan.resources import capacities, need
-from controller.plan.schedules import Schedules
+from controller.plan.schedules import GUARD_US, Schedules
 from controller.plan.unsaved import Unsaved, with_saved
 from controller.plan.unwritten import Unwritten
 from topology.network import Hop, Network
@@ -260,9 +261,14 @@ class Ledger:
 
     def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
-        for period in periods:
-            for at_us in self.schedules.change(hop, *period):
+        circuit = self.network.link(*hop).circuit
+        for start_us, end_us, rate_bps in periods:
+            for at_us in self.schedules.change(hop, start_us, end_us, rate_bps):
                 self._due.add(at_us, "")
+            for known in self.reservations.values():
+                is_then = known.start_us < end_us and start_us - GUARD_US < known.end_us and known.state not in ENDED
+                if is_then and any(circuit in self.network.circuits_along(path) for path in known.paths):
+                    fit(self.calendar, self.schedules, self.network, known)
 
     def closed(self, now_us: int) -> frozenset[str]:
         """Return the circuits that are to carry nothing now, or before a plan made now has shrunk."""
@@ -343,7 +349,7 @@ class Ledger:
         if new is not None:
             self.calendar.book(name, self._booking(new))
             self.calendar.add_resource(Pool(name))
-            self.calendar.change_capacity(Pool(name), new.start_us, new.end_us, new.rate_bps)
+            fit(self.calendar, self.schedules, self.network, new)
         for announcement in drawing:
             led = led_by(self.network, announcement, new) if new is not None else announcement
             still = led if new is not None and not self._admission.confused(led) else replace(led, rates=(), pool="")
@@ -371,12 +377,16 @@ class Ledger:
     def _still_draws(self, announcement: Announcement) -> bool:
         """Return whether the reservation that an announcement draws on has room for it, and is of its class.
 
+        What is closed since it was promised is no want of room: then it is late.
         What its store has for it is the same whatever it draws on, and is not known again yet after a start.
         """
         drawn_on = self.reservations.get(announcement.pool)
         is_of_class = drawn_on is not None and drawn_on.flow_class is announcement.flows[0].flow_class
         drawn = [booking for _, booking in replace(announcement, store=None).bookings()]
-        return is_of_class and self.calendar.has_resource(Pool(announcement.pool)) and self.calendar.has_room(drawn)
+        if drawn_on is None or not is_of_class or not self.calendar.has_resource(Pool(announcement.pool)):
+            return False
+        with opened(self.calendar, self.schedules, self.network, drawn_on):
+            return self.calendar.has_room(drawn)
 
     def _cancel(self, announcement: Announcement) -> None:
         self._admission.forgets(announcement.announcement_id)

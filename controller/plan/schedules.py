@@ -1,6 +1,6 @@
 """What the links of circuits carry over time: a provider may give more or less of a circuit than it is sold with."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from controller.plan.calendar import Calendar
@@ -64,6 +64,12 @@ class Schedules:
     def closed(self, now_us: int) -> frozenset[str]:
         """Return the circuits of which the plan has nothing now."""
         return frozenset(self._circuits[hop] for hop, steps in self._changing.items() if steps.value(now_us) <= 0)
+
+    def closings(self, start_us: int, end_us: int) -> Iterator[tuple[int, int, frozenset[str]]]:
+        """Yield (from, until, the circuits of which the plan has nothing), piece by piece of a time."""
+        changes_us = (us for steps in self._changing.values() for us, _, _ in steps.pieces(start_us, end_us))
+        for begin_us, until_us in pairwise(sorted({start_us, end_us, *changes_us})):
+            yield begin_us, until_us, self.closed(begin_us)
 
     def opens_us(self, circuits: Collection[str], from_us: int) -> int:
         """Return from when on, at a moment or after it, the plan has something of each of some circuits, Unix time.
