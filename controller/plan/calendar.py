@@ -76,6 +76,14 @@ class Calendar:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
+    def booking(self, name: str) -> Booking:
+        """Return a booking.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        return self._booked[name]
+
     def free_of(self, resources: Iterable[Resource]) -> "Calendar":
         """Return what is free of some resources now as a calendar of its own, to be asked without this one."""
         found = Calendar({})

@@ -105,7 +105,7 @@ def _left_out(ledger: Ledger, some: Iterable[Reservation], now_us: int) -> Itera
 
 def instead_of(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[str]) -> str:
     """Return what would be granted instead of a reservation, from now on and without the circuits that are down."""
-    with _without(ledger, known):
+    with _cancelled(ledger, (known.reservation_id,)):
         return _instead(ledger, known, now_us, down)
 
 
@@ -144,12 +144,23 @@ def _parts(ledger: Ledger, known: Reservation, from_us: int) -> Iterator[Booking
 
 @contextmanager
 def _without(ledger: Ledger, known: Reservation) -> Iterator[None]:
-    """Have the calendar without a reservation."""
-    own = ledger.calendar.cancel(known.reservation_id)
+    """Have the calendar without a reservation, and without what was announced after it, which can only be late."""
+    newer = (one for one in ledger.announcements.values() if one.sequence > known.sequence)
+    booked = (part for one in newer for part in one.bookings())
+    meanwhile = (name for name, part in booked if part.start_us < known.end_us and known.start_us < part.end_us)
+    with _cancelled(ledger, (known.reservation_id, *meanwhile)):
+        yield
+
+
+@contextmanager
+def _cancelled(ledger: Ledger, names: Iterable[str]) -> Iterator[None]:
+    """Have the calendar without some bookings."""
+    own = {name: ledger.calendar.cancel(name) for name in names}
     try:
         yield
     finally:
-        ledger.calendar.book(known.reservation_id, own)
+        for name, booking in own.items():
+            ledger.calendar.book(name, booking)
 
 
 def _lacks(shortage: Shortage, until_us: int | None) -> str:

@@ -1,11 +1,13 @@
 """Reservations for which a capacity has become too small, those that wait for it, and the paths left to one. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from controller.plan.calendar import Booking
 from controller.plan.failover import crossed
 from controller.plan.keys import Resource
 from controller.plan.ledger import Ledger
+from controller.plan.lifecycle import ReservationState
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
@@ -38,8 +40,10 @@ def overbooked(ledger: Ledger, now_us: int) -> Iterator[Reservation]:
 
     The caller fails each as it comes; the iteration looks again after that. One with a backup goes on by the path
     that is left while a circuit of the other one is to carry nothing. One that has no path left, and will have one
-    before its end, waits, and uses nothing meanwhile.
+    before its end, waits, and uses nothing meanwhile. None fails for a hold, which is not in force, nor for what was
+    announced after it, which can only be late.
     """
+    giving_way = list[tuple[int, Booking]]()
     waiting, spared_bps = dict[str, Reservation](), Counter[Resource]()
     for known in ledger.in_plan() if ledger.closed(now_us) else ():
         if is_interrupted(ledger, known, now_us):
@@ -50,5 +54,26 @@ def overbooked(ledger: Ledger, now_us: int) -> Iterator[Reservation]:
             continue
         left = paths_left(ledger, known, now_us)
         claims = need(ledger.network, left, known.flow_class).claims(known.rate_bps)
-        if any(ledger.calendar.free_bps(resource, now_us) + spared_bps[resource] < 0 for resource, _ in claims):
-            yield known
+        left_bps = {r: ledger.calendar.free_bps(r, now_us) + spared_bps[r] for r, _ in claims}
+        short_bps = {r: -bps for r, bps in left_bps.items() if bps < 0}
+        if short_bps:
+            giving_way = giving_way or [*_giving_way(ledger, now_us)]
+            given_bps = _claimed_bps(booking for until, booking in giving_way if known.sequence < until)
+            if any(given_bps[resource] < bps for resource, bps in short_bps.items()):
+                yield known
+
+
+def _giving_way(ledger: Ledger, now_us: int) -> Iterator[tuple[int, Booking]]:
+    """Yield what is booked now for holds and announcements, each with below which number a reservation goes first."""
+    held = (one for one in ledger.reservations.values() if one.state is ReservationState.HELD)
+    found = [(ledger.last_sequence + 1, ledger.calendar.booking(one.reservation_id)) for one in held]
+    found += [(one.sequence, booking) for one in ledger.announcements.values() for _, booking in one.bookings()]
+    return ((until, booking) for until, booking in found if booking.start_us <= now_us < booking.end_us)
+
+
+def _claimed_bps(bookings: Iterable[Booking]) -> Counter[Resource]:
+    """Return what bookings take of each resource together, bit/s."""
+    taken_bps = Counter[Resource]()
+    for booking in bookings:
+        taken_bps.update(dict(booking.need.claims(booking.rate_bps)))
+    return taken_bps
