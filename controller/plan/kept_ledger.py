@@ -13,6 +13,7 @@ from controller.plan.lifecycle import ENDED, IN_PLAN, ReservationState
 from controller.plan.paths import Path, satisfies
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation, due_event
+from controller.plan.routes import joins
 from controller.plan.unsaved import with_saved
 from topology.network import Network
 from topology.present_paths import present_paths
@@ -118,19 +119,24 @@ class KeptLedger(Ledger):
         if self._has(*(flow.path for flow in announcement.flows)):
             self._enter(announcement)
             return
-        ways = present_paths(self.network, tuple(flow.path for flow in announcement.flows))
-        if not ways:
+        now = self._as_led_now(announcement)
+        if now is None:
             self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
             self.ended.add(announcement, Ending.LAPSED, now_us)
             self.gone.add(announcement.sequence)
             return
-        drawn_on = self.reservations.get(announcement.pool)
-        if drawn_on is not None and drawn_on.state not in ENDED:
-            now = led_by(self.network, announcement, drawn_on)
-        else:
-            now = min((led_over(self.network, announcement, way) for way in ways), key=self._is_in_the_way)
         self._unsaved_announcements.put(announcement.announcement_id, announcement, now)
         self._enter(now)
+
+    def _as_led_now(self, known: Announcement) -> Announcement | None:
+        """Return an announcement by the path of the reservation that it draws on, else by its own; None without any."""
+        drawn_on = self.reservations.get(known.pool)
+        if drawn_on is not None and drawn_on.state not in ENDED:
+            path = drawn_on.path
+            if all(joins(self.network, flow.host, path, flow.target) for flow in known.flows):
+                return led_by(self.network, known, drawn_on)
+        ways = present_paths(self.network, tuple(flow.path for flow in known.flows))
+        return min((led_over(self.network, known, way) for way in ways), key=self._is_in_the_way, default=None)
 
     def follow(
         self,

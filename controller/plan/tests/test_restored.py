@@ -170,6 +170,38 @@ def test_an_announcement_moves_with_the_reservation_that_it_draws_on(was, now, l
     assert (lost.pool, lost.rates, lost.flows[0].path) == ("", (), kept.flows[0].path)
 
 
+SLOW = {"start_us": NOW, "rate_bps": 300_000_000}
+
+
+@pytest.mark.parametrize("left", ["north", "south"])
+def test_an_announcement_goes_on_by_the_path_that_is_left_to_the_reservation_that_it_draws_on(left):
+    circuits = section_of(BOTH)["circuits"]
+    three = with_circuits(BOTH, *circuits, "third", third=circuits["south"] | PORTS)
+    before = ledger_of(three, asked(**SLOW, constraints=Constraints(exclude=("third",), backup=True)))
+    before.tick(NOW)
+    promise = before.announce(wish(size_bytes=10**9, deadline_us=60 * S), ("base20",), "arch", NOW)
+    assert (promise.pool, promise.flows[0].path[2]) == ("0", "north")
+    for network, line in ((with_circuits(three, left, "third"), (left,)), (with_circuits(BOTH, left), ())):
+        ledger = restored(before, network)
+        assert ledger.reservations["0"].path == ("ls1", *line, "ch1")
+        (kept,) = ledger.announcements.values()
+        assert (kept.pool, kept.rates) == ("0", promise.rates)
+        assert kept.flows[0].path == ("base20", "ls1", *line, "ch1", "arch")
+        assert not ledger.ended.lately
+
+
+def test_an_announcement_has_lapsed_where_what_it_draws_on_does_not_lead_to_its_hosts():
+    section = section_of(BOTH)
+    before = ledger_of(BOTH, asked(**SLOW, constraints=Constraints(backup=True)))
+    before.tick(NOW)
+    assert before.announce(wish(size_bytes=10**9, deadline_us=60 * S), ("base20",), "arch", NOW).pool == "0"
+    hosts = section["sites"]["la-serena"]["hosts"]
+    section["sites"]["la-serena"]["hosts"] = {name: one for name, one in hosts.items() if name != "base20"}
+    ledger = restored(before, described(section | {"circuits": {"south": section["circuits"]["south"]}}))
+    assert ledger.reservations["0"].state is not FAILED
+    assert [one.ending for one in ledger.ended.lately.values()] == [Ending.LAPSED]
+
+
 def test_an_announcement_over_a_circuit_that_is_gone_has_lapsed():
     before = ledger_of(BOTH)
     before.down = frozenset({"north"})
