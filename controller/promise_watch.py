@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from controller.plan.announcements import Announcement
 from controller.plan.keeping import NOT_AS_PROMISED, Unkeepable, keepable, unkeepable
+from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
@@ -26,6 +27,7 @@ class PromiseWatch:
         self._unkeepable: dict[str, frozenset[int | None]] = {}  # by name, until when each time is that was told of
         self._looked_at: object = None  # how often the ledger had been read, and what was planned, at the last look
         self._seen: Plan | None = None
+        self._reasons: dict[str, str] = {}  # by name, why those that cannot be kept last said that they cannot
 
     @property
     def is_behind(self) -> bool:
@@ -38,6 +40,7 @@ class PromiseWatch:
             self._seen = self._state.desired.plan
             self._look_at_announcements()
             self._look_at_calendar()
+            self._say_again()
             self._state.put(unkept=Unkept(len(self._late | self._overdue), len(self._unkeepable)))
 
     def _look_at_announcements(self) -> None:
@@ -101,6 +104,15 @@ class PromiseWatch:
         fields = {"promised": shown_time(one.promised_us), "expected": expected, "why": one.why}
         self._state.events.publish("announcement.late", level="error", announcement=name, **fields)
 
+    def _say_again(self) -> None:
+        """Have reservations that cannot be kept say so again where a commit or their start has wiped that out."""
+        ledger, before, self._reasons = self._state.wished.ledger, self._reasons, {}
+        for known in [ledger.reservations[name] for name in self._unkeepable if name in ledger.reservations]:
+            name, is_said = known.reservation_id, known.reason.startswith(NOT_AS_PROMISED)
+            self._reasons[name] = known.reason if is_said else before.get(name, "")
+            if not known.reason and known.state is not ReservationState.PROVISIONING:
+                ledger.note(name, self._reasons[name], self._state.now_us())
+
     def _look_at_calendar(self) -> None:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""
         state, ledger, now_us = self._state, self._state.wished.ledger, self._state.now_us()
@@ -116,8 +128,10 @@ class PromiseWatch:
                 self._tell_unkeepable(one)
         for name in sorted(keepable(ledger, frozenset(self._unkeepable), now_us)):
             del self._unkeepable[name]
-            if name in ledger.reservations and ledger.reservations[name].reason.startswith(NOT_AS_PROMISED):
-                ledger.note(name, "", now_us)
+            goes_on = ledger.reservations.get(name)
+            if goes_on is not None and goes_on.state not in ENDED and goes_on.end_us > now_us:
+                if goes_on.reason.startswith(NOT_AS_PROMISED):  # not what else it may lack now
+                    ledger.note(name, "", now_us)
                 state.events.publish("reservation.keepable", reservation=name)
 
     def _tell_unkeepable(self, one: Unkeepable) -> None:
