@@ -317,7 +317,7 @@ class Saves:
         for one in left_bought(state.site, rows.purchases, state.now_us()):
             log.error("provider.left", circuit=one.circuit, purchase=one.name, until=shown_time(one.end_us))
         with state.changed:
-            ledger.go_on_from(state.wished.ledger, state.now_us())
+            ledger.go_on_from(state.wished.ledger, state.now_us(), leads=not state.value.stands_by)
             ledger.ended.follow(ended, {}, state.now_us())
             wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
             self._go_on(replace(wished, maintenance=rows.maintenance, purchases=self._bought(rows.purchases)))

@@ -217,7 +217,10 @@ class UseCases:
             return tuple(self._state.wished.ledger.shown().values())
 
     def tally(self) -> tuple[Counter[ReservationState], Counter[ReservationState]]:
-        """Return how many reservations there are in memory by state, and how many have ended and left it."""
+        """Return how many reservations there are in memory by state, and how many have left it, each counted once.
+
+        What has ended leaves when its end is saved: until then the database may say that it goes on.
+        """
         with self._state.changed:
             self._now()
             ledger = self._state.wished.ledger

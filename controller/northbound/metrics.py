@@ -114,7 +114,7 @@ def _promises(dependencies: Dependencies) -> Iterator[Metric]:
     ended = CounterMetricFamily("headway_reservations_ended", "Reservations that have ended.", labels=["state"])
     for state in ReservationState:
         if state in ENDED:
-            ended.add_metric([state], states[state] + left[state])
+            ended.add_metric([state], left[state])
         else:
             reservations.add_metric([state], states[state])
     yield reservations

@@ -58,8 +58,8 @@ class KeptLedger(Ledger):
     def __init__(self, network: Network, policy: Policy, lead_us: Mapping[str, int] | None = None) -> None:
         super().__init__(network, policy, lead_us)
         self._parts = 0  # how many were handed over
-        self.left: Counter[ReservationState] = Counter()  # how many reservations have left, by how they have ended
-        self.left_with_key = 0  # and how many of them had an idempotency key
+        self.left: Counter[ReservationState] = Counter()  # how many have ended while this controller led, by how
+        self.left_with_key = 0  # how many reservations have left that had an idempotency key
         self.gone: set[int] = set()  # numbers of what has ended for want of its path; until it is handed over
 
     def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
@@ -244,12 +244,12 @@ class KeptLedger(Ledger):
         for known in part.reservations.values():
             if known.state in ENDED and self.reservations.get(known.reservation_id) == known:
                 self._leaves(known)
+                self.left[known.state] += 1
 
     def _leaves(self, ended: Reservation) -> None:
         """Let go of a reservation that has ended and is saved so; it is read from the database from now on."""
         del self.reservations[ended.reservation_id]
         self._due.drop(ended.reservation_id)
-        self.left[ended.state] += 1
         self.left_with_key += self._by_key.pop(ended.key, None) is not None
 
     def is_undecided(self, name: str) -> bool:
@@ -298,12 +298,18 @@ class KeptLedger(Ledger):
                 self._enter(_as_counted(announcement, counted.get(announcement.sequence, announcement)))
         self.moves += 1
 
-    def go_on_from(self, earlier: "KeptLedger", now_us: int) -> None:
+    def go_on_from(self, earlier: "KeptLedger", now_us: int, *, leads: bool = True) -> None:
         """Take over what the clock alone has done in an earlier ledger and what was not saved there.
 
         Only to what is here as it was saved there: the rest was decided otherwise, and the clock acts on it anew.
+
+        Args:
+            earlier: it.
+            now_us: Unix time.
+            leads: whether this controller does; what ends while another one does is counted by that.
         """
         self.down = earlier.down
+        self.left = earlier.left
         restored = self._unsaved.of_clock()
         for name, before in earlier._unsaved.of_clock().items():
             known, theirs = self.reservations.get(name), earlier.reservations[name]
@@ -318,6 +324,7 @@ class KeptLedger(Ledger):
         for known in tuple(self.reservations.values()):
             if known.state in ENDED and known.reservation_id not in self._unsaved:
                 self._leaves(known)
+                self.left[known.state] += leads
         self._go_on_with_announcements(earlier, now_us)
 
     def _go_on_with_announcements(self, earlier: "KeptLedger", now_us: int) -> None:
