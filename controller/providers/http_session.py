@@ -1,5 +1,6 @@
 """One provider's server over HTTP: an answer, or an error that says whether the request may have been heard."""
 
+import asyncio
 import json
 import ssl
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnav
 from controller.providers.secrets import Secret
 from controller.security.authorities import trusted
 from controller.security.renewed import Renewed
+from controller.security.whole_answers import reason, whole
 
 log = structlog.get_logger()
 
@@ -39,12 +41,12 @@ class Reply:
 
 
 class HttpSession:
-    """Requests to one server.
+    """Requests to one server, one after the other. Not for a thread that has an event loop.
 
     Args:
         url: of the server.
         token: access token; None where another thing says who we are.
-        timeout_s: for each of connecting, sending and waiting.
+        timeout_s: for a part of an answer (:func:`~controller.security.whole_answers.whole`).
         tls: how its certificate is verified, and which is ours, looked at before each request; None for the system's
             authorities and none.
     """
@@ -54,11 +56,12 @@ class HttpSession:
     ) -> None:
         self._url, self._timeout_s, self._tls = url, timeout_s, tls
         self._bearer = None if token is None else _Bearer(token)
+        self._loop = asyncio.Runner()  # its connections live as long as it does
         self._client = self._connected()
 
-    def _connected(self) -> httpx.Client:
+    def _connected(self) -> httpx.AsyncClient:
         verify = (self._tls and self._tls.value) or trusted()
-        return httpx.Client(base_url=self._url, auth=self._bearer, timeout=self._timeout_s, verify=verify)
+        return httpx.AsyncClient(base_url=self._url, auth=self._bearer, timeout=self._timeout_s, verify=verify)
 
     def _renew(self) -> None:
         """Take files of TLS that have changed into use; while they do not fit each other, those before are."""
@@ -69,12 +72,13 @@ class HttpSession:
             log.error("tls.unusable", url=self._url, error=str(error))  # noqa: TRY400 (the text says all)
             return
         before, self._client = self._client, self._connected()
-        before.close()
+        self._loop.run(before.aclose())
         log.info("tls.read", url=self._url)
 
     def close(self) -> None:
         """Close its connections."""
-        self._client.close()
+        self._loop.run(self._client.aclose())
+        self._loop.close()
 
     @property
     def sent_token(self) -> str:
@@ -94,14 +98,18 @@ class HttpSession:
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            response = self._client.request(method, path, content=content, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL) as error:
-            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
-        except httpx.HTTPError as error:
-            # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
-            raise AnswerLost(request, self._shown(f"{type(error).__name__}: {error}")) from None
+            if self._bearer is not None:
+                self._bearer.renew()
         except SecretUnusable as error:
             raise ProviderDenied(request, str(error), "put the secret where the configuration says") from None
+        try:
+            asked = self._client.request(method, path, content=content, headers=headers)
+            response = self._loop.run(whole(asked, self._timeout_s))
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL) as error:
+            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {reason(error)}")) from None
+        except (httpx.HTTPError, OSError) as error:  # OSError: it is not whole in time, or TLS has failed since
+            # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
+            raise AnswerLost(request, self._shown(f"{type(error).__name__}: {reason(error)}")) from None
         return Reply(request, response.status_code, response.text, self._shown(response.text))
 
     def _shown(self, text: str) -> str:
@@ -114,21 +122,25 @@ class _Bearer(httpx.Auth):
     """Puts the token on a request when that is sent, so that it stands in no variable and no repr before.
 
     Attributes:
-        sent: the last token sent.
+        sent: the last token sent, or the one that is sent next.
     """
 
     def __init__(self, token: Secret) -> None:
         self._token = token
         self.sent = token
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Set RFC 6750's header.
+    def renew(self) -> None:
+        """Take the token as it is now. This may ask for a new one, and wait: not in an event loop.
 
         Raises:
             SecretUnusable: there is no token any more.
         """
         value = self._token.reveal()
         self.sent = Secret(lambda: value)
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Set RFC 6750's header."""
+        value = self.sent.reveal()
         request.headers["Authorization"] = f"Bearer {value}"
         response = yield request
         if response.status_code == HTTPStatus.UNAUTHORIZED:

@@ -19,7 +19,7 @@ class OscarsSession(HttpSession):
     Args:
         url: of the server.
         token: access token.
-        timeout_s: for each of connecting, sending and waiting.
+        timeout_s: for a part of an answer.
     """
 
     def __init__(self, url: str, token: Secret, timeout_s: float) -> None:

@@ -8,13 +8,15 @@ import binascii
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import httpx
 
 from controller.providers.errors import SecretUnusable
 from controller.providers.secrets import Secret
+from controller.security.authorities import trusted
+from controller.security.whole_answers import whole_answer
 from controller.settings.urls import is_http_url
 from topology.printable import without_halves
 from topology.units import shown_time
@@ -99,11 +101,15 @@ class Login:
     Args:
         settings: where, and as whom.
         now_s: Unix time, seconds.
+        part_s: how long a part of an answer may take, seconds (:func:`~controller.security.whole_answers.whole`).
     """
 
-    def __init__(self, settings: LoginSettings, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: LoginSettings, now_s: Callable[[], float] = time.time, part_s: float = _TIMEOUT_S
+    ) -> None:
         self._settings = settings
         self._now_s = now_s
+        self._part_s = part_s
         self._lock = threading.Lock()
         self._token = ""
         self._given_s = 0.0
@@ -131,12 +137,15 @@ class Login:
             if token == self._token and now_s >= self._given_s + _AGAIN_S:
                 self._end_s = min(self._end_s, now_s)
 
+    def _asked(self, client: httpx.AsyncClient) -> Awaitable[httpx.Response]:
+        return client.post(self._settings.url, data=self._settings.form())
+
     def _renew(self) -> None:
         source = f"login at {self._settings.url}"
         asked_s = self._now_s()
         try:
-            answer = httpx.post(self._settings.url, data=self._settings.form(), timeout=_TIMEOUT_S)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:  # not "from error": its request has the secret
+            answer = whole_answer(self._asked, self._part_s, trusted())
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # not "from error": its request has the secret
             raise SecretUnusable(source, f"does not answer ({type(error).__name__})") from None
         found = _object(answer.text)
         token, lasts_s = found.get("access_token"), found.get("expires_in")

@@ -17,6 +17,7 @@ import structlog
 from controller.errors import HeadwayError
 from controller.security.oidc_settings import OidcSettings, client_secret
 from controller.security.tokens import Principal, Role
+from controller.security.whole_answers import reason, whole_answer
 
 log = structlog.get_logger()
 
@@ -27,7 +28,8 @@ SKEW_S = 30  # by which the issuer's clock may be off
 FRESH_S = 300.0  # keys that are older are fetched again when a token comes
 KEPT_S = 86_400.0  # an issuer that is down does not lock its people out before that
 AGAIN_S = 10.0  # it is asked no more often, whatever tokens come
-TIMEOUT_S = 5.0
+TIMEOUT_S = 5.0  # for a part of an answer
+UNANSWERED = (httpx.HTTPError, httpx.InvalidURL, OSError)
 MOST_BYTES = 8_192  # of a token
 _SUBJECT = re.compile(r"[\x21-\x7e]{1,255}")  # OpenID Connect Core, section 2: at most 255 ASCII characters
 
@@ -50,11 +52,20 @@ def is_jwt(shown: str) -> bool:
 
 
 class Issuer:
-    """One issuer, and its keys. Of the event loop's thread, but for what blocks."""
+    """One issuer, and its keys. Of the event loop's thread, but for what blocks.
 
-    def __init__(self, settings: OidcSettings, elapsed_s: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        settings: who it is, and whom of its people we know.
+        elapsed_s: time that goes on, seconds.
+        part_s: how long a part of an answer may take, seconds (:func:`~controller.security.whole_answers.whole`).
+    """
+
+    def __init__(
+        self, settings: OidcSettings, elapsed_s: Callable[[], float] = time.monotonic, part_s: float = TIMEOUT_S
+    ) -> None:
         self.settings = settings
         self._elapsed_s = elapsed_s
+        self._part_s = part_s
         self._keys: Mapping[str, jwt.PyJWK] = {}
         self._open: frozenset[str] = frozenset()  # names of keys that name no algorithm (RFC 7517, section 4.4)
         self._fetched_s = float("-inf")
@@ -137,11 +148,9 @@ class Issuer:
         """Fetch the keys; if the issuer does not answer, those before stay, and the log says so."""
         self._asked_s = self._elapsed_s()
         try:
-            uri = self.document()["jwks_uri"]
-            fetched = jwt.PyJWKClient(uri, cache_jwk_set=False, timeout=TIMEOUT_S, ssl_context=self.settings.tls)
-            known = fetched.fetch_data()["keys"]
+            known = self._fetched(self.document()["jwks_uri"])["keys"]
             keys = jwt.PyJWKSet(known).keys
-        except (IssuerSilent, jwt.PyJWTError, KeyError, OSError, TypeError, ValueError) as error:
+        except (IssuerSilent, jwt.PyJWTError, KeyError, TypeError, ValueError) as error:
             log.warning("oidc.silent", issuer=self.settings.issuer, why=str(error))
             return
         usable = [key for key in keys if key.public_key_use in {None, "sig"} and key.key_type != "oct"]
@@ -156,14 +165,22 @@ class Issuer:
             IssuerSilent: it does not answer, or it is another one.
         """
         address = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-        try:
-            with httpx.Client(verify=self.settings.tls, timeout=TIMEOUT_S) as client:
-                said = client.get(address).raise_for_status().json()
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            raise IssuerSilent(f"{address}: {error}") from error
+        said = self._fetched(address)
         if not isinstance(said, dict) or said.get("issuer") != self.settings.issuer:
             raise IssuerSilent(f"{address} is of another issuer than {self.settings.issuer}")
         return said
+
+    def _fetched(self, address: str) -> Any:
+        """Return the JSON that is at an address of the issuer's.
+
+        Raises:
+            IssuerSilent: it is not had.
+        """
+        try:
+            answer = whole_answer(lambda client: client.get(address), self._part_s, self.settings.tls)
+            return answer.raise_for_status().json()
+        except (*UNANSWERED, ValueError) as error:
+            raise IssuerSilent(f"{address}: {reason(error)}") from error
 
     def redeemed(self, code: str, verifier: str, redirect: str) -> str:
         """Return the ID token that a code of a login is worth (RFC 6749, section 4.1.3; RFC 7636, section 4.5).
@@ -177,10 +194,10 @@ class Issuer:
             secret = None if settings.secret is None else client_secret(settings.secret)
             auth = None if secret is None else httpx.BasicAuth(settings.client or "", secret)
             form |= {"client_id": settings.client or ""} if auth is None else {}
-            with httpx.Client(verify=settings.tls, timeout=TIMEOUT_S, auth=auth) as client:
-                answer = client.post(self.document()["token_endpoint"], data=form)
-                token = answer.raise_for_status().json()["id_token"]
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, KeyError, TypeError, ValueError) as error:
+            where, by = self.document()["token_endpoint"], auth or httpx.USE_CLIENT_DEFAULT
+            answer = whole_answer(lambda client: client.post(where, data=form, auth=by), self._part_s, settings.tls)
+            token = answer.raise_for_status().json()["id_token"]
+        except (*UNANSWERED, KeyError, TypeError, ValueError) as error:
             raise IssuerSilent(f"{settings.issuer} has no ID token for this login: {type(error).__name__}") from error
         if not isinstance(token, str):
             raise IssuerSilent(f"{settings.issuer} has no ID token for this login")

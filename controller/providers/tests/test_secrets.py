@@ -184,10 +184,15 @@ def test_a_token_that_is_gone_is_a_denial_that_names_its_file(fake, url, file):
 
 
 def test_an_echo_of_a_token_that_was_renewed_meanwhile_is_not_shown(fake, url, file):
-    provider = oscars(url, secret_from(None, file))
+    secret = secret_from(None, file)
+
+    def renewed_when_read():
+        value = secret.reveal()
+        file.write_text("renewed")
+        return value
+
+    provider = oscars(url, Secret(renewed_when_read))
     fake.faults = Faults(answer=TOKEN)
-    session = provider._session
-    session._client.event_hooks = {"response": [lambda _: file.write_text("renewed") and None]}
     with pytest.raises(ProviderError) as failed:
         provider.status("CXA5")
     assert TOKEN not in everything(failed.value)
