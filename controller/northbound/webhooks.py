@@ -20,6 +20,7 @@ import httpx
 from controller.events import Events, Happened
 from controller.northbound.json_bytes import json_bytes
 from controller.security.authorities import trusted
+from controller.security.whole_answers import reason
 from controller.settings.webhooks import WebhookSettings, secret_of
 from topology import __version__
 from topology.units import shown_time
@@ -142,8 +143,8 @@ def why_not_taken(
         status = asyncio.run(_status(settings.url, body, headers, within_s))
     except TimeoutError:
         return f"no answer within {within_s:.3g} s"
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:  # OSError: TLS that fails once it stands
+        return f"{type(error).__name__}: {reason(error)}"
     return "" if httpx.codes.is_success(status) else f"it answered {status}"
 
 

@@ -1,5 +1,6 @@
 """A real HTTP server that webhooks are told to, and that is not always well."""
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +21,8 @@ class Receiver:
 
 
 @contextmanager
-def receiving(*answers: int) -> Iterator[Receiver]:
-    """Serve; ``answers`` are the first ones, 0 for none at all."""
+def receiving(*answers: int, tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
+    """Serve; ``answers`` are the first ones, 0 for none at all; ``tls`` is how, None for without."""
     one = Receiver(answers=list(answers))
 
     class Answering(BaseHTTPRequestHandler):
@@ -46,8 +47,10 @@ def receiving(*answers: int) -> Iterator[Receiver]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        one.url = f"http://127.0.0.1:{server.server_port}/hook"
+        one.url = f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}/hook"
         yield one
         one.hangs.set()
         server.shutdown()

@@ -2,10 +2,11 @@
 
 import json
 import re
+import ssl
 import threading
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from controller.northbound.api import api
 from controller.northbound.tests.receiver import receiving
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Delivery, Webhook
+from controller.security import pki_files
 from controller.settings.webhooks import ALARMS, WebhookSection, WebhookSettings, secret_of
 from controller.settings.webhooks import webhooks as configured
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from topology.certificates import Kind
 from topology.problems import Problems
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -269,3 +272,20 @@ def test_a_pattern_that_no_event_has_is_refused_with_what_may_have_been_meant(tm
     assert '"host.up" is no event that is told' in problem
     (problem,) = problems_of("webhook.*")
     assert "docs/webhooks.md has them all" in problem
+
+
+def test_a_server_that_lets_in_nobody_without_a_certificate_is_said_to_and_ends_nothing(events, tmp_path, monkeypatch):
+    before = pki_files.now() - timedelta(days=1)
+    pki_files.init(tmp_path, "example", before, 1000)
+    made = pki_files.make(tmp_path, Kind.CONTROLLER, ("127.0.0.1",), before, 100)
+    authority = str(tmp_path / "ca.pem")
+    asks = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority)
+    asks.verify_mode = ssl.CERT_REQUIRED
+    asks.load_cert_chain(made.certificate, made.key)
+    monkeypatch.setattr(webhooks, "trusted", lambda: ssl.create_default_context(cafile=authority))
+    with receiving(tls=asks) as server, told(events, server.url, tmp_path) as hook:
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: hook.outcomes[Delivery.FAILED] > 3, within_s=20, what="it is told again")
+    (said,) = (one for one in events.since(0).events if one.name == "webhook.failing")
+    assert "Error" in said.fields["why"]
+    assert server.hears == []
