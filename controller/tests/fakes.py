@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import replace
 
 from controller.audit.drift import Compared
@@ -145,6 +146,21 @@ def opened(url):
     database = Database(url, save_within_s=30)
     database.open()
     return database
+
+
+@contextmanager
+def closing(monkeypatch):
+    """Close at the end what sites have opened meanwhile: a database has threads, and they do not end by themselves."""
+    open_now, made = opened, []
+
+    def noted(url):
+        made.append(open_now(url))
+        return made[-1]
+
+    monkeypatch.setattr(f"{__name__}.opened", noted)
+    yield
+    for database in made:
+        database.close()
 
 
 class FakeSite:
