@@ -135,19 +135,19 @@ def _with_kills(
     """Return a scenario in which, in turn, circuits die; without a time at once where ``now`` is said."""
     from apps.cli.what_if_work import with_deaths
 
-    begins_us = file.variants[0].supposed.from_us
-    at_us = _instant(at, where, begins_us, "--at") or (begins_us if now else None)
+    each = [variant.supposed for variant in file.variants]
+    from_us, until_us = min(one.from_us for one in each), max(one.until_us for one in each)
+    at_us = _instant(at, where, from_us, "--at") or (from_us if now else None)
     lasts_us = base.quantity(lasts, units.duration_us, "--for")
     if not kill:
         if at is not None or lasts is not None:
             base.stop("--at and --for are of --kill: say which circuit dies", base.EXIT_USAGE)
         return file
-    each = [variant.supposed for variant in file.variants]
     together = _deaths_together(kill, [[circuit.name for circuit in one.site.network.circuits] for one in each])
-    from_us, until_us = min(one.from_us for one in each), max(one.until_us for one in each)
     if at_us is not None and not from_us <= at_us < until_us:
         span = f"{units.shown_time(from_us)} to {units.shown_time(until_us)}"
-        base.stop(f"--at: {at} is not within the scenario, {span}", base.EXIT_USAGE)
+        meant = f"{at}, which is {units.shown_time(at_us)}," if at != units.shown_time(at_us) else at
+        base.stop(f"--at: {meant} is not within the scenario, {span}", base.EXIT_USAGE)
     if lasts_us is not None and lasts_us <= 0:
         base.stop("--for: need more than nothing", base.EXIT_USAGE)
     return with_deaths(file, together, at_us, lasts_us)

@@ -194,6 +194,24 @@ def test_what_cannot_be_drawn_is_printed_all_the_same(said, tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, -1])
+def test_a_time_of_the_day_is_the_next_after_the_earliest_beginning(said, monkeypatch, order):
+    monkeypatch.setenv("TZ", "UTC")
+    begins = ["2026-12-01T00:00:00Z", "2026-12-01T00:01:00Z"][::order]
+    out, err, _ = said("--json", "--kill", "north", "--at", "00:00:30", "--for", "10s", vary={"from": begins})
+    assert err == ""
+    dying = [variant["variant"] for variant in json.loads(out)["variants"] if "north" in variant["variant"]]
+    assert dying == [{"from": "2026-12-01T00:00:00Z", "north": "dies 2026-12-01T00:00:30Z"}]
+
+
+def test_a_time_of_the_day_beyond_the_scenario_is_said_as_it_is_meant(said, monkeypatch):
+    monkeypatch.setenv("TZ", "America/Santiago")
+    _, err, code = said("--kill", "north", "--at", "14:00")
+    within = "2026-12-01T00:00:00Z to 2026-12-01T00:02:00Z"
+    assert err == f"headway: --at: 14:00, which is 2026-12-01T17:00:00Z, is not within the scenario, {within}\n"
+    assert code == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
 def test_a_death_that_comes_in_some_variants_is_left_out_of_the_others(said, order):
     until = ["2026-12-01T00:01:00Z", "2026-12-01T00:02:00Z"][::order]
     out, _, _ = said("--json", "--kill", "north", "--at", "2026-12-01T00:01:30Z", vary={"until": until})
