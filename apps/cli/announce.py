@@ -17,6 +17,7 @@ app = typer.Typer()
 
 @app.command()
 def announce(
+    context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="A file that is to be sent: gives --bytes and --id.")] = None,
     senders: Annotated[
         str | None,
@@ -81,7 +82,7 @@ def announce(
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections_asked(dest_port, local_port) | owners.owner_asked(owner)
     try:
-        with base.repeatable(key), base.client_of(url) as controller:
+        with base.repeatable(key), base.client_of(url, typed=options.typed(context)) as controller:
             promise = controller.announce(body, idempotency_key=key)
     except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)

@@ -18,6 +18,7 @@ app = typer.Typer()
 
 @app.command()
 def announcements(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(help="One of them, in full.", autocompletion=completion.announcements)
     ] = None,
@@ -42,7 +43,7 @@ def announcements(
         return
     found: list[AnnouncementOut] = []
     cursor = lacks = None
-    with base.client_of(url) as controller:
+    with base.client_of(url, typed=options.typed(context)) as controller:
         while True:
             page = controller.list_announcements(
                 limit=1000,

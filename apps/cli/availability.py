@@ -21,6 +21,7 @@ ROWS = 24  # of a chart; more pieces than that are put together, with the least 
 
 @app.command()
 def availability(
+    context: typer.Context,
     a_end: options.Sender,
     z_end: options.Receiver,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
@@ -47,7 +48,7 @@ def availability(
     ended = base.instant(end, where, "--end", started)
     size_bytes = base.quantity(size, units.size_bytes, "--bytes")
     rate_bps = base.quantity(rate, units.rate_bps, "--rate")
-    with base.client_of(url) as controller:
+    with base.client_of(url, typed=options.typed(context)) as controller:
         ask = partial(controller.get_availability, from_=a_end, to=z_end, class_=flow_class)
         said = ask(
             start=started,

@@ -3,13 +3,13 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from apps.cli import identity, times, trust
+from apps.cli import fields, identity, times, trust
 from apps.cli.place import local
 from topology import units
 
@@ -40,7 +40,11 @@ def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
 
 @contextlib.contextmanager
 def client_of(
-    url: str, token: Callable[[str], str | None] = identity.token, *, said_by: str = "--url or HEADWAY_URL"
+    url: str,
+    token: Callable[[str], str | None] = identity.token,
+    *,
+    said_by: str = "--url or HEADWAY_URL",
+    typed: Collection[str] = (),
 ) -> Iterator["Client"]:
     """Give the controller; what goes wrong with it is one line and an exit code.
 
@@ -48,6 +52,7 @@ def client_of(
         url: its address.
         token: is asked with it before each call for the token to show; None for none.
         said_by: how one says another address.
+        typed: the options of the command line, by which the fields of what is asked are called.
 
     Raises:
         ApiRefusal: for want of capacity.
@@ -62,7 +67,7 @@ def client_of(
     except errors.ApiRefusal:
         raise
     except errors.ApiProblem as problem:
-        detail = str(problem)
+        detail = fields.in_options(problem.problem, typed)
         if problem.status == 401:
             detail += f"; set {identity.TOKEN_ENV}, or write a line of URL and token into {identity.tokens_path()}"
         stop(detail, EXIT_USAGE if problem.status in {400, 422} else EXIT_FAILED)

@@ -17,6 +17,7 @@ app = typer.Typer()
 
 @app.command()
 def change(
+    context: typer.Context,
     name: options.Id,
     rate: Annotated[str | None, typer.Option(help="On the wire, e.g. 5Gbps.")] = None,
     start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, RFC 3339; not once it has begun.")] = None,
@@ -60,7 +61,7 @@ def change(
     asked["end"] = _end(asked["start"] or known["start"], end, duration_us, where)
     body: Any = {field: value for field, value in asked.items() if value is not None}
     try:
-        with base.client_of(url) as controller:
+        with base.client_of(url, typed=options.typed(context)) as controller:
             changed = controller.change_reservation(name, body, if_match=f'"{known["version"]}"')
     except ApiRefusal as refused:
         flags = [*(["--zone", zone] if zone else []), *offers.url_arguments(url)]

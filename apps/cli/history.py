@@ -24,6 +24,7 @@ _DURATIONS = {"max_rtt_us", "deadline_us", "session_us"}  # every other value in
 
 @app.command()
 def history(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -65,7 +66,7 @@ def history(
     where = base.zone_option(zone)
     yesterday_us = times.day_before_us(time.time_ns() // 1000, where)  # a time without a date is the last one
     since = base.instant(since, where, "--since", units.shown_time(yesterday_us))
-    with base.client_of(url) as controller:
+    with base.client_of(url, typed=options.typed(context)) as controller:
         found = list(controller.all_changes(id_=name, who=who, since=since))
     if name is not None and not found:
         base.stop(f'nothing is remembered of "{name}"', base.EXIT_FAILED)

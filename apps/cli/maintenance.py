@@ -18,6 +18,7 @@ app = typer.Typer()
 
 @app.command()
 def maintenance(
+    context: typer.Context,
     circuit: Annotated[
         str | None,
         typer.Argument(help="The circuit that is worked on; without it, list.", autocompletion=completion.circuits),
@@ -62,7 +63,7 @@ def maintenance(
         body["duration_s"] = shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
     else:
         body["end"] = base.instant(until, where, "--until", body.get("start"))
-    with base.repeatable(key), base.client_of(url) as controller:
+    with base.repeatable(key), base.client_of(url, typed=options.typed(context)) as controller:
         try:
             planned = controller.plan_maintenance(body, idempotency_key=key)
         except ApiProblem as problem:

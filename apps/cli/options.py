@@ -27,6 +27,12 @@ def nearest(context: typer.Context, name: str) -> Any:
     return typed[0] if typed else context.params[name]
 
 
+def typed(context: typer.Context) -> list[str]:
+    """Return the options of a command that were typed, as their first names are."""
+    params = context.command.params
+    return [param.opts[0] for param in params if param.name and _is_typed(context.get_parameter_source(param.name))]
+
+
 def _is_typed(source: Enum | None) -> bool:
     """Return whether a value is from the command line, neither from the environment nor the usual one."""
     return source is not None and source.name == "COMMANDLINE"

@@ -1,7 +1,7 @@
 """What is done with reservations once they are there: look, commit, renew, change, cancel."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +19,7 @@ app = typer.Typer()
 
 @app.command()
 def reservations(
+    context: typer.Context,
     state: Annotated[list[ReservationState] | None, typer.Option(help="In this state; may be repeated.")] = None,
     flow_class: Annotated[
         list[options.AnyClass] | None, typer.Option("--class", help="Of this class; repeatable.")
@@ -44,7 +45,7 @@ def reservations(
     before = base.instant(before, where, "--before", after)
     found: list[ReservationOut] = []
     cursor = lacks = None
-    with base.client_of(url) as controller:
+    with base.client_of(url, typed=options.typed(context)) as controller:
         while True:
             page = controller.list_reservations(
                 limit=1000,
@@ -95,6 +96,7 @@ def commit(
 
 @app.command()
 def renew(
+    context: typer.Context,
     name: options.Id,
     duration: Annotated[str, typer.Option("--for", help="From now, at most 1h.")] = "60s",
     zone: options.Zone = None,
@@ -108,7 +110,8 @@ def renew(
     held_s: Any = shown.seconds(
         base.quantity(duration, units.duration_us, "--for") or 0
     )  # the controller says no to 0.5
-    _done(url, lambda controller: controller.renew_reservation(name, {"hold_s": held_s}), zone, as_json)
+    typed = options.typed(context)
+    _done(url, lambda controller: controller.renew_reservation(name, {"hold_s": held_s}), zone, as_json, typed=typed)
 
 
 @app.command()
@@ -122,10 +125,17 @@ def cancel(
     _done(url, lambda controller: controller.release_reservation(name), zone, as_json)
 
 
-def _done(url: str, ask: "Callable[[Client], ReservationOut]", zone: str | None, as_json: bool) -> "ReservationOut":
+def _done(
+    url: str,
+    ask: "Callable[[Client], ReservationOut]",
+    zone: str | None,
+    as_json: bool,
+    *,
+    typed: Collection[str] = (),
+) -> "ReservationOut":
     """Do something that may be repeated, show what became of the reservation, and return it."""
     where = base.zone_option(zone)
-    with base.client_of(url) as controller:
+    with base.client_of(url, typed=typed) as controller:
         one = ask(controller)
     tables.show_reservation(one, where, as_json)
     return one

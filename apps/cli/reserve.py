@@ -20,6 +20,7 @@ SETTLES_S = 3.0  # what begins now is in the switches within a second; a provide
 
 @app.command()
 def reserve(
+    context: typer.Context,
     a_end: options.Sender,
     z_end: options.Receiver,
     rate: Annotated[str, typer.Option(help="On the wire, e.g. 10Gbps.")],
@@ -57,7 +58,7 @@ def reserve(
     body |= options.connections_asked(dest_port, local_port) | owners.owner_asked(owner)
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.url_arguments(url)]
     try:
-        reserved = _reserved(url, body, key, hold_only)
+        reserved = _reserved(url, body, key, hold_only, options.typed(context))
     except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: [*offers.reserving(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
@@ -82,9 +83,9 @@ def _when(start: str | None, duration: str | None, until: str | None, where: tzi
     return asked | {"end": base.instant(until, where, "--until", asked.get("start"))}
 
 
-def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "ReservationOut":
+def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool, typed: list[str]) -> "ReservationOut":
     """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
-    with base.waiting("asking the controller"), base.repeatable(key), base.client_of(url) as controller:
+    with base.waiting("asking the controller"), base.repeatable(key), base.client_of(url, typed=typed) as controller:
         known = controller.hold_reservation(body, idempotency_key=key)
         if not hold_only and known["state"] == "held":
             known = controller.commit_reservation(known["id"])
