@@ -146,7 +146,7 @@ def loaded(path: Path) -> AgentSettings:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise AgentConfigError((f"{path}: {error.strerror}",)) from error
+        raise AgentConfigError((f"cannot be read: {error.strerror}",)) from error
     except UnicodeDecodeError as error:
         raise AgentConfigError((f"is not UTF-8 text: {error.reason} at byte {error.start}",)) from error
     return parsed_settings(text, path.absolute().parent)

@@ -266,6 +266,15 @@ def test_an_agents_wrong_configuration_ends_with_2(tmp_path):
     assert "hots" in said
 
 
+@pytest.mark.parametrize("program", [(HEADWAY, "agent"), (f"{HEADWAY}-agent",)])
+def test_an_agents_configuration_that_is_not_there_is_named_once(tmp_path, program):
+    file = tmp_path / "a.yaml"
+    done = subprocess.run([*program, "--config", file], capture_output=True, text=True, check=False, timeout=60)
+    name = Path(program[0]).name
+    said = f"{name}: {file}: cannot be read: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_the_version_is_said():
     done = CliRunner().invoke(app, ["--version"])
     assert (done.exit_code, done.stdout) == (0, f"{__version__}\n")
