@@ -14,7 +14,9 @@ def main() -> None:
         case ["--config" | "-c", file]:
             sys.exit(daemon(Path(file)))
     from apps.cli.agent import app
+    from apps.cli.output import bear_no_reader
 
+    bear_no_reader()
     app(prog_name="headway-agent")
 
 

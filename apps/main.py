@@ -23,7 +23,9 @@ def main() -> None:
             case ["controller", "--config" | "-c", file]:
                 sys.exit(daemon(Path(file)))
         from apps.cli.main import app
+        from apps.cli.output import bear_no_reader
 
+        bear_no_reader()
         app(prog_name="headway" if sys.argv[0].endswith("headway") else None)
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] in {"apps", "controller", "hostagent", "topology"}:

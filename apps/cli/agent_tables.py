@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.cli import printed, shown
+from apps.cli import output, printed, shown
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus
 from hostagent.doctor import check
@@ -61,7 +61,7 @@ def show_status(ask: Callable[[], AgentStatus], *, watch: bool, as_json: bool) -
             if live is not None:
                 live.update(_shown(now), refresh=True)
             elif as_json:
-                typer.echo(status.status_bytes(now))
+                (output.follow if watch else typer.echo)(status.status_bytes(now).decode())
             else:
                 printed.show(*_shown(now).renderables)
             if not watch:

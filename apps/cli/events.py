@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import base, identity, options, shown
+from apps.cli import base, identity, options, output, shown
 from headway.stream import ServerSentEvent
 
 app = typer.Typer()
@@ -43,7 +43,7 @@ def events(
         with base.client_of(url, _patient()) as controller:
             for event in controller.follow_events():
                 if wanted(event, kinds or [], about, steps=steps):
-                    typer.echo(_line(event, where, as_json))
+                    output.follow(_line(event, where, as_json))
     except KeyboardInterrupt:
         raise typer.Exit from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, identity, options, shown, top_frame
+from apps.cli import base, identity, options, output, shown, top_frame
 
 if TYPE_CHECKING:
     from apps.cli.top_frame import TopLook
@@ -67,10 +67,10 @@ def look(controller: "Client") -> "TopLook":
 def _streamed(controller: "Client", first: "TopLook", interval_s: float) -> None:
     """Print a line of JSON for each look, until interrupted."""
     try:
-        typer.echo(json.dumps(first))
+        output.follow(json.dumps(first))
         while True:
             time.sleep(interval_s)
-            typer.echo(json.dumps(look(controller)))
+            output.follow(json.dumps(look(controller)))
     except KeyboardInterrupt:
         raise typer.Exit from None
 
