@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 CA_ENV, CERTIFICATE_ENV = "HEADWAY_CA", "HEADWAY_CERTIFICATE"
 SYSTEM_CA = Path("/etc/headway/ca.pem")  # where the site's authority is on its controllers and hosts
-NOWHERE = Path(
-    "/nonexistent/headway"
-)  # the folder of who has no home; Debian's users without one are said to have that
+NOWHERE = Path("/nonexistent/headway")  # of who has no home; Debian's users without one are said to have that
 
 
 class NotUsable(Exception):
