@@ -24,7 +24,7 @@ from controller.southbound.errors import (
 from controller.southbound.ovsdb.our_rows import OurRows
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
-from controller.southbound.ovsdb.rows import OWNER_KEY, number, port_queues_of
+from controller.southbound.ovsdb.rows import number, port_queues_of
 from controller.southbound.ovsdb.secured import SecuredRemote
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
@@ -213,30 +213,6 @@ class QueueWriter:
             self._connect(_deadline(timeout_s), timeout_s)
             qos = self._rows.our_qos(self._rows.port(port_name))
             return None if qos is None else port_queues_of(qos)
-
-    def remove(self, timeout_s: float) -> None:
-        """Take all that is ours out of the database; return once ovs-vswitchd has acted on it.
-
-        Raises:
-            DatabaseGone: the server cannot be reached, or did not answer in time.
-            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
-        """
-
-        def compose(_transaction: Any) -> bool:
-            rows = [
-                row
-                for table in ("QoS", "Queue")
-                for row in list(self._idl.tables[table].rows.values())
-                if OWNER_KEY in row.external_ids
-            ]
-            for port in self._idl.tables["Port"].rows.values():
-                if any(qos in rows for qos in port.qos):
-                    port.qos = []
-            for row in rows:
-                row.delete()
-            return bool(rows)
-
-        self._transact(compose, timeout_s)
 
     def close(self) -> None:
         """End the connection; queues stay."""
