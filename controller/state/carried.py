@@ -59,8 +59,11 @@ class SettledWatch:
 
 
 def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...] | None:
-    """Return why a reservation cannot be carried at this moment; none of them if it can, None if it is not its time."""
-    if known.state in ENDED or not known.start_us <= moment.now.calendar_us < known.end_us:
+    """Return why a reservation cannot be carried at this moment; none of them if it can.
+
+    None if it is not its time, or only held, which is no promise: no plan has it.
+    """
+    if known.state in {*ENDED, ReservationState.HELD} or not known.start_us <= moment.now.calendar_us < known.end_us:
         return None
     site, state = moment.site, moment.state
     path, found = moment.path_of(known) or known.path, _in_the_way(moment, known)

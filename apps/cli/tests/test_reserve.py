@@ -40,6 +40,13 @@ def test_what_is_only_held_can_be_renewed_committed_and_cancelled(cli):
     assert "released" in cli.run("reservation", held["id"])[0]
 
 
+def test_a_hold_that_begins_now_is_no_promise_that_could_not_be_carried(cli):
+    now = ("--from", "base20", "--to", "arch", "--for", "1h", "--rate", "1Mbps")
+    held = cli.json("reserve", *now, "--hold-only")
+    assert (held["state"], held["carried"]) == ("held", None)
+    assert cli.run("change", held["id"], "--rate", "2Mbps")[1] == ""
+
+
 def test_a_refusal_has_the_numbers_and_ends_with_3(cli):
     cli.run(*NIGHT, "--rate", "600Mbps")
     said, wrong = cli.run(*NIGHT, "--rate", "500Mbps", exit_code=3)

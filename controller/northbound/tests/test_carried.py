@@ -90,6 +90,14 @@ def test_before_its_time_nobody_asks_whether_a_reservation_is_carried(client, si
     assert (held["carried"], held["reasons"]) == (None, [])
 
 
+def test_nobody_asks_whether_a_hold_is_carried(client, site):
+    site.switch_reports.switch_down(1)
+    held = client.post(MANY, json={**NOW, "commit": False}).json()
+    assert (held["state"], held["carried"], held["reasons"]) == ("held", None, [])
+    committed = client.post(f"{MANY}/{held['id']}/commit").json()
+    assert (committed["state"], committed["carried"]) == ("provisioning", False)
+
+
 def test_before_the_first_plan_is_in_force_nothing_is_carried():
     client = TestClient(api_of(FakeSite(chile_illinois(), standing=())))
     announced = client.post("/v1/announcements", json=IMAGE).json()
