@@ -38,6 +38,9 @@ def export(
     try:
         if file is None:
             _write(sys.stdout.buffer, since, url)
+        elif file.exists() and not file.is_file():  # a pipe or a device
+            with file.open("wb") as out:
+                _write(out, since, url)
         else:
             with file.open("a+b") as out:
                 with contextlib.suppress(OSError):  # some file systems have no locks

@@ -1,6 +1,7 @@
 """``headway export``, against an API of a site without switches."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -87,6 +88,18 @@ def test_of_two_at_once_the_second_waits_and_goes_on_after_the_first(cli, tmp_pa
     for one in both:
         one.join(20)
     assert names(file.read_text()) == ["r1", "r2"]
+
+
+def test_a_pipe_has_no_last_line_to_go_on_after(cli, tmp_path):
+    ended(cli.site, 1, 2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        cli.run("export", str(pipe))
+        assert names(os.read(reading, 1 << 16).decode()) == ["r1", "r2"]
+    finally:
+        os.close(reading)
 
 
 def test_a_file_that_is_none_of_ours_stays_as_it_is(cli, tmp_path):
