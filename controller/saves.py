@@ -16,6 +16,7 @@ import structlog
 
 from controller.asker import CONTROLLER, present_asker
 from controller.database import (
+    STANDS_BY,
     Changes,
     Database,
     DatabaseFailed,
@@ -83,8 +84,13 @@ class Saves:
         Raises:
             DatabaseFailed: it cannot.
         """
-        if self._state.reported.database_error:
-            raise DatabaseFailed(self._database.url, self._state.reported.database_error)
+        if why := self._refuses:
+            raise DatabaseFailed(self._database.url, why)
+
+    @property
+    def _refuses(self) -> str:
+        """Why nothing can be saved now; "" if it can."""
+        return STANDS_BY if self._state.value.stands_by else self._state.reported.database_error
 
     def hand_over(self, *, decided: bool, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
         """Hand what has changed to the database; return what is done once that is saved, and the plan may follow it.
@@ -137,11 +143,12 @@ class Saves:
             self._database.save(Changes(record=SaveRecord(asker, now_us, refused=refused)))
 
     def hand_over_clock(self, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
-        """Hand over what the clock has done; while the database fails it waits in the ledger until that is over."""
-        if not self._state.reported.database_error:
+        """Hand over what the clock has done; it waits in the ledger while the database fails or another one leads."""
+        why = self._refuses
+        if not why:
             return self.hand_over(decided=False, tells=tells)
         waiting: Future[None] = Future()
-        waiting.set_exception(DatabaseFailed(self._database.url, self._state.reported.database_error))
+        waiting.set_exception(DatabaseFailed(self._database.url, why))
         return waiting
 
     def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:

@@ -3,7 +3,7 @@
 from controller.database.chain import BEGINNING, ChainEnd, ChainRow
 from controller.database.changed import Noted, RefusedWish, SaveRecord
 from controller.database.changes import ChangeQuery
-from controller.database.database import Database
+from controller.database.database import STANDS_BY, Database
 from controller.database.ended import EndedQuery
 from controller.database.errors import (
     DatabaseBusy,
@@ -20,6 +20,7 @@ from controller.database.rows import Changes, PurchaseRow, SavedPoint, SavedRows
 
 __all__ = [
     "BEGINNING",
+    "STANDS_BY",
     "WINDOW_ROWS",
     "ChainEnd",
     "ChainRow",
