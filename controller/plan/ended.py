@@ -270,11 +270,14 @@ class Ended:
         Args:
             used: the keys.
             last_sequence: the highest number of an announcement that has ended.
-            lately: those of which disks may have something to write yet.
+            lately: those of which disks may have something to write yet; last counts come of the latest of them.
             now_us: Unix time.
         """
-        for ended in lately:
-            self.unwritten.put(ended.announcement, ended.ended_us)
+        for ended in sorted(lately, key=lambda one: one.announcement.sequence):
+            if now_us - ended.ended_us < LAST_COUNT_US:
+                self._keep(ended)
+            else:
+                self.unwritten.put(ended.announcement, ended.ended_us)
         self.unwritten.drop_old(now_us)
         self._used = {one.key: one for one in sorted(used, key=lambda one: one.ended_us)}
         self.last_sequence = last_sequence
