@@ -105,6 +105,7 @@ class Ended:
         self.lately: dict[int, EndedAnnouncement] = {}
         self.outcomes: Counter[PromiseOutcome] = Counter()
         self.unsaved: Unsaved[int, EndedAnnouncement] = Unsaved()
+        self._succeeded: dict[int, Announcement] = {}  # as counted until another one of its name was announced
         self._used: dict[str, UsedKey] = {}  # the oldest first: of a month's tens of thousands only those are looked at
 
     def begun(self, announcement: Announcement, sequence: int) -> Announcement:
@@ -213,7 +214,10 @@ class Ended:
             known = ended.announcement
             if known.announcement_id == announcement_id:
                 found |= {one.flow: one for one in known.delivered}
-                self._put(replace(ended, announcement=replace(known, delivered=without_last_counts(known.delivered))))
+                for_good = replace(known, delivered=without_last_counts(known.delivered))
+                if for_good != known:
+                    self._succeeded[known.sequence] = known
+                    self._put(replace(ended, announcement=for_good))
         return found
 
     def released(self, announcement_id: str) -> EndedAnnouncement | None:
@@ -260,6 +264,8 @@ class Ended:
         self.unwritten.drop_old(now_us)
         while self._used and now_us - next(iter(self._used.values())).ended_us >= KEEP_US:
             del self._used[next(iter(self._used))]
+        for number in old:
+            self._succeeded.pop(number, None)
         return [self.lately.pop(number) for number in old]
 
     def restore(
@@ -303,15 +309,22 @@ class Ended:
         self._dropped(now_us)  # uncounted, for another controller has counted them
 
     def withdraw(self) -> dict[int, Announcement]:
-        """Take back what was decided and is not saved; return those that have not ended then, as they are counted."""
+        """Take back what was decided and is not saved; return those that have not ended then, as they are counted.
+
+        One whose name another one had meanwhile has its counts of before that: its last ones may still come.
+        """
         gone: dict[int, Announcement] = {}
         for number, before in self.unsaved.withdrawn().items():
-            if before is not None:
-                self._keep(before)
-            else:
+            known = self._succeeded.pop(number, self.lately[number].announcement)
+            if before is None:
                 self.unwritten.drop(number)
-                gone[number] = self.lately.pop(number).announcement
-                self._used.pop(gone[number].key, None)
+                del self.lately[number]
+                self._used.pop(known.key, None)
+                gone[number] = known
+            else:
+                self._keep(before)
+                if known != before.announcement:
+                    self._put(replace(before, announcement=known))
         return gone
 
     def go_on_from(self, earlier: "Ended", in_plan: Mapping[str, Announcement]) -> None:

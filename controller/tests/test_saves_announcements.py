@@ -32,10 +32,11 @@ def announced(site, asked=KEYED):
     return done.value
 
 
-def tell(site, delivered, since_ns=1):
+def tell(site, delivered, since_ns=1, *, is_last=False):
     """Let the image's sender tell what it has counted."""
     seen = EntryTelemetry("image/base20", 1, 1, delivered, delivered // 1448, 0, 180_000, counted_since_ns=since_ns)
-    site.reports.host_telemetry("base20", Telemetry(site.value.reported.hosts["base20"].sent_epoch, 1000, (seen,), ()))
+    counts = ((), (seen,)) if is_last else ((seen,), ())
+    site.reports.host_telemetry("base20", Telemetry(site.value.reported.hosts["base20"].sent_epoch, 1000, *counts))
 
 
 def known(site, name="image"):
@@ -136,6 +137,42 @@ def test_the_name_of_one_that_has_ended_can_be_announced_again_after_that_was_no
     assert known(site) == before
     tell(site, 1_500)  # it is still counted for the one that has ended
     assert total_bytes(known(site).announcement.delivered) == 1_500
+
+
+def test_one_whose_release_and_whose_next_of_its_name_were_not_saved_is_counted_as_if_they_had_not_been(site):
+    first = announced(site)
+    tell(site, 1_000)
+    site.hangs()
+    site.use_cases.forget("image")
+    fails(site, lambda: site.use_cases.announce(replace(KEYED, key="night-2")))
+    tell(site, 1_500)
+    (count,) = known(site).delivered
+    assert known(site).sequence == first.sequence
+    assert (count.payload_bytes, count.is_last, count.is_least) == (1_500, False, False)
+
+
+def test_what_was_counted_before_the_next_of_its_name_that_was_not_saved_stays(site):
+    announced(site)
+    site.use_cases.forget("image").saved.result(5)
+    site.hangs()
+    tell(site, 1_000)
+    fails(site, lambda: site.use_cases.announce(replace(KEYED, key="night-2")))
+    (count,) = known(site).announcement.delivered
+    assert (count.payload_bytes, count.is_last, count.is_least) == (1_000, False, False)
+
+
+def test_a_last_count_stays_though_the_next_of_its_name_was_not_saved(site):
+    announced(site)
+    tell(site, 1_000)
+    site.use_cases.forget("image").saved.result(5)
+    site.hangs()
+    tell(site, 1_500, is_last=True)
+    fails(site, lambda: site.use_cases.announce(replace(KEYED, key="night-2")))
+    (count,) = known(site).announcement.delivered
+    assert (count.payload_bytes, count.is_last, count.is_least) == (1_500, True, False)
+    with site.state.changed:
+        ended = site.state.wished.ledger.ended
+        assert ended.unsaved.of_clock().keys() == ended.lately.keys(), "it is saved when that can be"
 
 
 def test_what_was_counted_and_what_has_lapsed_while_the_database_hung_is_saved_later(site):
