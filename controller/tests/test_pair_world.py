@@ -113,10 +113,10 @@ def release_before_write(patch):
     """The provider has a purchase back before that is written down."""
     carry_out = CircuitBuyer.carry_out
 
-    def released(self, step, apart):
+    def released(self, step, known, apart):
         if isinstance(step, Release):
             self._provider.release(step.name)
-        carry_out(self, step, apart)
+        carry_out(self, step, known, apart)
 
     patch.setattr(CircuitBuyer, "carry_out", released)
 

@@ -2,6 +2,9 @@
 
 So a controller that dies in between finds out at its next start what became of it, and one of a pair that has been
 followed, whose writes are refused, buys nothing more, and gives back nothing that its successor needs.
+
+A database that had failed may be read anew while a provider is asked: a purchase that is another then than the one that
+was asked about is left as it is, and the next step goes by it.
 """
 
 from collections.abc import Callable
@@ -17,6 +20,21 @@ from controller.saves import Saves
 from controller.state.guard import GuardedState
 
 T = TypeVar("T")
+
+
+def asked_about(step: Buy | PurchaseChange, known: Purchase | None) -> Purchase:
+    """Return what is written down while a provider is asked for a step.
+
+    Until a purchase is rebuilt, no more than both rates have is counted on, by whoever leads.
+
+    Raises:
+        ValueError: nothing is known of what is to be changed.
+    """
+    if isinstance(step, Buy):
+        return Purchase(step.name, step.period, PurchaseState.ASKED)
+    if known is None:
+        raise ValueError(f'no purchase "{step.name}" is known: it cannot change')
+    return replace(known, period=sure_of(known.period, step.period))
 
 
 class CircuitBuyer:
@@ -42,8 +60,13 @@ class CircuitBuyer:
         self.gone: set[str] = set()
         self.since_us: dict[str, int] = {}
 
-    def carry_out(self, step: Action, apart: frozenset[str]) -> None:
-        """Carry out a step; ``apart`` is what a purchase should not cross.
+    def carry_out(self, step: Action, known: Purchase | None, apart: frozenset[str]) -> None:
+        """Carry out a step, unless the purchase is another by now than the one it was decided for.
+
+        Args:
+            step: what to do.
+            known: the purchase as it was when that was decided; None if there was none.
+            apart: what a purchase should not cross.
 
         Raises:
             ProviderError: it was not done, or not as asked.
@@ -53,11 +76,12 @@ class CircuitBuyer:
             "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
         )
         if isinstance(step, Buy):
-            self._buy(step, apart)
+            self._buy(step, known, apart)
+        elif known is None:
+            return
         elif isinstance(step, PurchaseChange):
-            self._change(step)
-        else:
-            self.happened(step.name, PurchaseEvent.RELEASE)
+            self._change(step, known)
+        elif self.happened(known, PurchaseEvent.RELEASE):
             self.is_given_back(step.name)
 
     def is_given_back(self, name: str) -> bool:
@@ -72,23 +96,24 @@ class CircuitBuyer:
         return is_gone
 
     def happened(
-        self, name: str, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
-    ) -> None:
-        """Take a purchase to its next state, on disk before this returns.
+        self, known: Purchase, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
+    ) -> bool:
+        """Take a purchase to its next state, on disk before this returns; return False if it is not ``known`` any more.
 
         Raises:
             DatabaseFailed: it cannot be saved.
         """
-        self.write(moved(self._known(name), event, period, reason))
+        return self.write(moved(known, event, period, reason), known)
 
-    def write(self, purchase: Purchase) -> None:
-        """Keep a purchase, on disk before this returns.
+    def write(self, purchase: Purchase, known: Purchase | None) -> bool:
+        """Keep a purchase, on disk before this returns; return False, and keep it not, if it is another than ``known``.
 
         Raises:
             DatabaseFailed: it cannot be saved, and nobody goes by it.
         """
         with self._state.changed:
-            before = self._state.wished.purchases[self._circuit].get(purchase.name)
+            if self._state.wished.purchases[self._circuit].get(purchase.name) != known:
+                return False
             saved = self._saves.save_purchase(self._circuit, purchase)
         try:
             saved.result()
@@ -97,11 +122,12 @@ class CircuitBuyer:
                 wished = self._state.wished
                 if wished.purchases[self._circuit].get(purchase.name) is purchase:  # and not read anew since
                     back = wished.without_purchase(self._circuit, purchase.name)
-                    self._state.put(wished=back if before is None else wished.with_purchase(self._circuit, before))
+                    self._state.put(wished=back if known is None else wished.with_purchase(self._circuit, known))
                     self._state.changed.notify_all()
             raise
         if purchase.state is not PurchaseState.ASKED:
             self.since_us.pop(purchase.name, None)
+        return True
 
     def forget(self, name: str) -> None:
         """Forget a purchase, on disk too.
@@ -115,10 +141,6 @@ class CircuitBuyer:
         self.unsent.discard(name)
         self.gone.discard(name)
         self.since_us.pop(name, None)
-
-    def _known(self, name: str) -> Purchase:
-        with self._state.changed:
-            return self._state.wished.purchases[self._circuit][name]
 
     def _asked(self, call: Callable[[], T]) -> T:
         """Return the answer to a call that changes something at the provider, unless we may not lead any more.
@@ -134,8 +156,10 @@ class CircuitBuyer:
             )
         return call()
 
-    def _buy(self, step: Buy, apart: frozenset[str]) -> None:
-        self.write(Purchase(step.name, step.period, PurchaseState.ASKED))
+    def _buy(self, step: Buy, known: Purchase | None, apart: frozenset[str]) -> None:
+        asked = asked_about(step, known)
+        if not self.write(asked, known):
+            return
         self.since_us[step.name] = self._state.now_us()
         try:
             is_sold = self._asked(lambda: self._provider.reserve(step.name, step.period, apart))
@@ -147,20 +171,19 @@ class CircuitBuyer:
             raise
         self.unsent.discard(step.name)
         if is_sold:
-            self.happened(step.name, PurchaseEvent.SELL)
+            self.happened(asked, PurchaseEvent.SELL)
 
-    def _change(self, step: PurchaseChange) -> None:
-        """Change a purchase: until it is rebuilt, no more than both rates have is counted on, by whoever leads."""
-        known = self._known(step.name)
-        sure = sure_of(known.period, step.period)
+    def _change(self, step: PurchaseChange, known: Purchase) -> None:
+        asked = asked_about(step, known)
         with self._state.changed:
             if known.state is PurchaseState.UP:
-                self._state.put(wished=self._state.wished.with_rebuilding(known.name, sure.rate_bps))
+                self._state.put(wished=self._state.wished.with_rebuilding(known.name, asked.period.rate_bps))
             self._state.changed.notify_all()
-        self.write(replace(known, period=sure))
+        if not self.write(asked, known):
+            return
         try:
             period = self._asked(lambda: self._provider.change(step.name, step.period))
         except ProviderRefused:
-            self.write(known)
+            self.write(known, asked)
             raise
-        self.happened(step.name, PurchaseEvent.CHANGE, period)
+        self.happened(asked, PurchaseEvent.CHANGE, period)

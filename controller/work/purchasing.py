@@ -29,7 +29,7 @@ from controller.providers.errors import NameTaken, NotInForce, ProviderError, Pr
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.use_cases import UseCases
-from controller.work.buying import CircuitBuyer
+from controller.work.buying import CircuitBuyer, asked_about
 from controller.work.carried import CarriedReservations
 from controller.work.provider_trouble import ProviderTroubles
 from controller.work.standing_in import backup_circuits, sold_routes, undecided
@@ -134,7 +134,7 @@ class Purchasing:
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
             self._carried.note(bought, steps)
-        left = {p.name: p.period for p in bought}
+        known = {p.name: p for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
         stuck = [p.period for p in bought if p.state is PurchaseState.DROPPED and p.name not in self._buyer.gone]
         for step in steps:
@@ -143,10 +143,10 @@ class Purchasing:
             near |= isinstance(step, Buy) and self._waits_for_others(step.period)
             near |= not isinstance(step, Release) and any(step.period.overlap_us(p) > -terms.gap_us for p in stuck)
             if not near and not self._waits(step.name) and not self._was_refused(step):
-                trouble = self._attempted(step.name, partial(self._tried, step))
+                trouble = self._attempted(step.name, partial(self._tried, step, known.get(step.name)))
                 troubles += [trouble] if trouble is not None else []
-            if step.name in left and (near or not self._is_made(step)):
-                stuck.append(left[step.name])
+            if step.name in known and (near or not self._is_made(step)):
+                stuck.append(known[step.name].period)
         return troubles
 
     def _was_refused(self, step: Action) -> bool:
@@ -175,35 +175,40 @@ class Purchasing:
             return known is None or step.name in self._buyer.gone
         return known is not None and not self._waits(step.name)
 
-    def _tried(self, step: Action) -> bool:
-        """Carry out a step; return False if it is refused, which undoes what needed it.
+    def _tried(self, step: Action, known: Purchase | None) -> bool:
+        """Carry out a step that was decided for ``known``; return False if it is refused, which undoes what needed it.
 
         Raises:
             ProviderError: it is to be tried again, or the provider has something else than it says.
         """
         try:
-            self._buyer.carry_out(step, self._apart(step.period) if isinstance(step, Buy) else frozenset())
+            self._buyer.carry_out(step, known, self._apart(step.period) if isinstance(step, Buy) else frozenset())
         except ProviderRefused as refusal:
             if isinstance(step, Release):  # nothing is lost by it; it is tried again
                 raise
             # Refused for its name, or for what of ours is there after all? The next step asks by another name.
             if isinstance(step, Buy) and (isinstance(refusal, NameTaken) or self._may_turn_up(step)):
-                self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
+                self._buyer.happened(asked_about(step, known), PurchaseEvent.REFUSE, reason=refusal.reason)
                 raise
             self._refused(step, refusal.reason)
             return False
         except NotInForce as untrue:
             if untrue.found is not None and not isinstance(step, Release):
-                self._buyer.happened(step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
+                self._buyer.happened(asked_about(step, known), PurchaseEvent.DIFFER, untrue.found, str(untrue))
             raise
         return True
 
-    def _refused(self, step: Buy | PurchaseChange, reason: str) -> None:
-        """Take in that the provider will not have it: what needed it is undone, and says what it has instead."""
+    def _refused(self, step: Buy | PurchaseChange, reason: str, asked: Purchase | None = None) -> None:
+        """Take in that the provider will not have it: what needed it is undone, and says what it has instead.
+
+        ``asked`` is what was to be bought, if that is not as the step has it.
+        """
+        if isinstance(step, Buy):
+            asked = asked or asked_about(step, None)
+            if not self._buyer.happened(asked, PurchaseEvent.REFUSE, reason=reason):
+                return
         publish = self._state.events.publish
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
-        if isinstance(step, Buy):
-            self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=reason)
         self._carried.give_way(step.period, f"{reason}{self._advice(step.period)}")
         until_us = self._state.now_us() + _LONGEST_WAIT_US
         self._refusals[step.name] = _Refusal(step.period, self._uses(), until_us)
@@ -254,11 +259,11 @@ class Purchasing:
                 self._forget(known.name)
                 continue
             if is_over and known.state is not PurchaseState.DROPPED:
-                look = partial(self._tried, Release(known.name))
+                look = partial(self._tried, Release(known.name), known)
             elif known.state is PurchaseState.DROPPED:
                 look = partial(self._keep_away, known)
             elif known.state is PurchaseState.ASKED and known.name in self._buyer.unsent:
-                look = partial(self._tried, Buy(known.name, known.period))
+                look = partial(self._tried, Buy(known.name, known.period), known)
             elif known.state is PurchaseState.ASKED:
                 look = partial(self._find_out, known)
             if (is_over or known.state is not PurchaseState.FAILED) and not self._waits(known.name):
@@ -270,15 +275,16 @@ class Purchasing:
         """Look what became of a purchase that nobody has answered for; give it up once nothing can come of it."""
         status = self._provider.status(known.name)
         if status.state in {PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP}:
-            self._buyer.happened(known.name, PurchaseEvent.SELL, status.period)
+            self._buyer.happened(known, PurchaseEvent.SELL, status.period)
             return
         if status.refused:
-            self._refused(Buy(known.name, known.period), status.reason)
+            self._refused(Buy(known.name, known.period), status.reason, known)
             return
         since_us = self._buyer.since_us.setdefault(known.name, self._state.now_us())
         if self._provider.terms is not None and self._state.now_us() >= since_us + self._provider.terms.settle_us:
             why = "nobody has answered, and it is not there"
-            self._buyer.happened(known.name, PurchaseEvent.GIVE_UP, reason=why)
+            if not self._buyer.happened(known, PurchaseEvent.GIVE_UP, reason=why):
+                return
             self._buyer.gone.add(known.name)
             self._state.events.publish(
                 "provider.given_up", level="warning", circuit=self._circuit, purchase=known.name, why=why
@@ -308,10 +314,9 @@ class Purchasing:
                 self._state.events.publish(
                     "provider.lacks", level="error", circuit=self._circuit, purchase=known.name, why=status.lacks
                 )
-            with self._state.changed:
-                current = self._state.wished.purchases[self._circuit][known.name]
-            shown = moved(current, SHOWN[status.state], period, status.reason)
-            self._buyer.write(replace(shown, lacks=status.lacks, route=status.route))
+            shown = moved(known, SHOWN[status.state], period, status.reason)
+            if not self._buyer.write(replace(shown, lacks=status.lacks, route=status.route), known):
+                return
         if status.state is PurchaseState.UP:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:
