@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from controller.asker import CONTROLLER, present_asker
+from controller.bought import noted_purchase, purchase_row, with_bought
 from controller.database import (
     STANDS_BY,
     Changes,
@@ -38,7 +39,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.maintenance import Maintenance
-from controller.plan.purchases import Period, Purchase, PurchaseState
+from controller.plan.purchases import Purchase
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.restored import left_bought, restored
@@ -158,19 +159,20 @@ class Saves:
             DatabaseFailed: nothing can be saved now; nothing has changed.
         """
         self.check()
-        known = self._state.wished.purchases[circuit].get(purchase.name)
-        self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
-        period = purchase.period
-        row = PurchaseRow(
-            circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
-        )
+        wished = self._state.wished
+        known = wished.unsaved.get(purchase.name, wished.purchases[circuit].get(purchase.name))
+        self._state.put(wished=wished.with_purchase(circuit, purchase))
         self._state.changed.notify_all()  # the plan follows what is up
-        old = None if known is None else _noted_purchase(circuit, known)
-        new = _noted_purchase(circuit, purchase)
+        old = None if known is None else noted_purchase(circuit, known)
+        new = noted_purchase(circuit, purchase)
         record = None if old == new else self._noting(Noted(f"purchase.{purchase.state}", purchase.name, old, new))
         seller = self._state.site.sold_by.get(circuit)
         sold_by = {} if seller is None else {circuit: seller}
-        return self._database.save(Changes(purchases=(row,), sold_by=sold_by, record=record))
+        saved = self._database.save(
+            Changes(purchases=(purchase_row(circuit, purchase),), sold_by=sold_by, record=record)
+        )
+        saved.add_done_callback(partial(self._heard_of_purchase, wished.ledger, circuit, purchase))
+        return saved
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought.
@@ -181,7 +183,7 @@ class Saves:
         self.check()
         known = self._state.wished.purchases[circuit].get(name)
         self._state.put(wished=self._state.wished.without_purchase(circuit, name))
-        old = None if known is None else _noted_purchase(circuit, known)
+        old = None if known is None else noted_purchase(circuit, known)
         record = self._noting(Noted("purchase.forgotten", name, old, None))
         return self._database.save(Changes(purchases_gone=(name,), record=record))
 
@@ -233,6 +235,15 @@ class Saves:
                 told.set_result(None)
             else:
                 told.set_exception(failure)
+
+    def _heard_of_purchase(self, ledger: KeptLedger, circuit: str, purchase: Purchase, saved: Future[None]) -> None:
+        """Take in what became of a purchase that was to be saved. By a thread of the database."""
+        failure = saved.exception()
+        with self._state.changed:
+            if failure is None:
+                self._state.put(wished=self._state.wished.with_saved(circuit, purchase))
+            elif isinstance(failure, DatabaseFailed) and ledger is self._state.wished.ledger:
+                self._lost(failure.why)  # nobody else may be about to save anything
 
     def _lost(self, why: str) -> None:
         """Take back what was decided and not saved; decide nothing until it is known what of it is in the database.
@@ -297,7 +308,7 @@ class Saves:
             ledger = state.wished.ledger
             if not ledger.follow(saved.reservations, announcements, saved.ended, state.now_us()):
                 return False
-            self._go_on(replace(state.wished, purchases=self._bought(saved.purchases)))
+            self._go_on(self._with_bought(state.wished, saved.purchases))
         return True
 
     def read_anew(self) -> int:
@@ -327,7 +338,7 @@ class Saves:
             ledger.go_on_from(state.wished.ledger, state.now_us(), leads=not state.value.stands_by)
             ledger.ended.follow(ended, {}, state.now_us())
             wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
-            self._go_on(replace(wished, maintenance=rows.maintenance, purchases=self._bought(rows.purchases)))
+            self._go_on(self._with_bought(replace(wished, maintenance=rows.maintenance), rows.purchases))
 
     def _ended_unheard(
         self, rows: SavedRows, announcements: Sequence[Announcement]
@@ -344,15 +355,11 @@ class Saves:
             return (), ()
         return self._database.asked(lambda asked: (past_named(asked, names), ended_numbered(asked, numbers)))
 
-    def _bought(self, rows: Iterable[PurchaseRow]) -> dict[str, dict[str, Purchase]]:
-        """Return by circuit what is bought; who leads has more in memory than is saved when the database has failed."""
-        value = self._state.value
-        kept = {circuit: {} if value.stands_by else {**known} for circuit, known in value.wished.purchases.items()}
-        for row in rows:
-            if row.circuit in kept:
-                period = Period(row.start_us, row.end_us, row.rate_bps)
-                kept[row.circuit][row.name] = Purchase(row.name, period, PurchaseState(row.state), row.reason)
-        return kept
+    def _with_bought(self, wished: Wished, rows: Iterable[PurchaseRow]) -> Wished:
+        """Return what was wished with what is bought; who stands by knows nothing of it that is not saved."""
+        if self._state.value.stands_by:
+            wished = replace(wished, purchases={circuit: {} for circuit in wished.purchases}, unsaved={})
+        return with_bought(wished, rows)
 
     def _go_on(self, wished: Wished) -> None:
         """Go on from what was read; under the lock."""
@@ -361,19 +368,6 @@ class Saves:
         state.put(wished=wished, reported=replace(state.reported, database_error=""))
         state.replan()
         state.changed.notify_all()
-
-
-def _noted_purchase(circuit: str, purchase: Purchase) -> dict[str, Any]:
-    """Return what is remembered of a purchase."""
-    period = purchase.period
-    return {
-        "circuit": circuit,
-        "rate_bps": period.rate_bps,
-        "start_us": period.start_us,
-        "end_us": period.end_us,
-        "state": purchase.state,
-        "reason": purchase.reason,
-    }
 
 
 def _say_if_lost(noted: Noted, saved: Future[None]) -> None:

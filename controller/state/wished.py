@@ -20,6 +20,7 @@ class Wished:
         restored: how often the ledger was read from the database.
         purchases: by circuit that is bought at need, what is bought, by name.
         rebuilding: purchases that are up and change their rate: what they carry meanwhile.
+        unsaved: purchases that their provider shows otherwise than they are saved: how they are saved.
     """
 
     ledger: KeptLedger
@@ -27,6 +28,7 @@ class Wished:
     maintenance: tuple[Maintenance, ...] = ()
     purchases: Mapping[str, Mapping[str, Purchase]] = field(default_factory=dict)
     rebuilding: Mapping[str, int] = field(default_factory=dict)
+    unsaved: Mapping[str, Purchase] = field(default_factory=dict)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -50,7 +52,22 @@ class Wished:
     def without_purchase(self, circuit: str, name: str) -> "Wished":
         """Return it after a purchase was forgotten."""
         of_circuit = {known: purchase for known, purchase in self.purchases[circuit].items() if known != name}
-        return replace(self, purchases={**self.purchases, circuit: of_circuit})
+        unsaved = {known: purchase for known, purchase in self.unsaved.items() if known != name}
+        return replace(self, purchases={**self.purchases, circuit: of_circuit}, unsaved=unsaved)
+
+    def with_shown(self, circuit: str, purchase: Purchase) -> "Wished":
+        """Return it after a look at a provider has shown a purchase otherwise than it was known; that is not saved."""
+        as_saved = self.unsaved.get(purchase.name, self.purchases[circuit][purchase.name])
+        unsaved = {**self.unsaved, purchase.name: as_saved}
+        return replace(self.with_purchase(circuit, purchase), unsaved=unsaved)
+
+    def with_saved(self, circuit: str, purchase: Purchase) -> "Wished":
+        """Return it after a purchase was saved; it may have been shown otherwise since."""
+        if purchase.name not in self.unsaved:
+            return self
+        if self.purchases[circuit].get(purchase.name) != purchase:
+            return replace(self, unsaved={**self.unsaved, purchase.name: purchase})
+        return replace(self, unsaved={name: one for name, one in self.unsaved.items() if name != purchase.name})
 
     def with_rebuilding(self, name: str, rate_bps: int) -> "Wished":
         """Return it while a purchase changes its rate and carries ``rate_bps`` meanwhile."""

@@ -1,4 +1,4 @@
-"""What changes anything at a provider; each is written down before it is asked for.
+"""What changes anything at a provider, written down before it is asked for; and what a look there shows, at once.
 
 So a controller that dies in between finds out at its next start what became of it, and one of a pair that has been
 followed, whose writes are refused, buys nothing more, and gives back nothing that its successor needs.
@@ -7,15 +7,17 @@ A database that had failed may be read anew while a provider is asked: a purchas
 was asked about is left as it is, and the next step goes by it.
 """
 
+import contextlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar
 
 from controller.database import DatabaseFailed
-from controller.plan.purchase_lifecycle import PurchaseEvent, moved
+from controller.plan.purchase_lifecycle import PURCHASE_NEXT, SHOWN, PurchaseEvent, moved
 from controller.plan.purchases import Action, Buy, Period, Purchase, PurchaseChange, PurchaseState, sure_of
 from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
-from controller.providers.provider import Provider
+from controller.providers.provider import CircuitStatus, Provider
 from controller.saves import Saves
 from controller.state.guard import GuardedState
 
@@ -59,6 +61,7 @@ class CircuitBuyer:
         self.unsent: set[str] = set()
         self.gone: set[str] = set()
         self.since_us: dict[str, int] = {}
+        self._saving: dict[str, Future[None]] = {}  # what was shown
 
     def carry_out(self, step: Action, known: Purchase | None, apart: frozenset[str]) -> None:
         """Carry out a step, unless the purchase is another by now than the one it was decided for.
@@ -129,6 +132,31 @@ class CircuitBuyer:
             self.since_us.pop(purchase.name, None)
         return True
 
+    def show(self, name: str, status: CircuitStatus) -> bool:
+        """Take in what a look at the provider has shown: at once, saved when that can be; nobody waits for that.
+
+        So hosts stop to use at once what is no longer up, whatever the database does. After a restart the next look
+        shows it again. Returns False if the purchase is another by now, of which the look says nothing.
+        """
+        with self._state.changed:
+            known = self._state.wished.purchases[self._circuit].get(name)
+            if known is None or SHOWN[status.state] not in PURCHASE_NEXT[known.state]:
+                return False
+            shown = moved(known, SHOWN[status.state], status.period, status.reason)
+            shown = replace(shown, lacks=status.lacks, route=status.route)
+            self._state.put(wished=self._state.wished.with_shown(self._circuit, shown))
+            self._state.changed.notify_all()  # the plan follows what is up
+            self.save_shown()
+        return True
+
+    def save_shown(self) -> None:
+        """Hand to the database what looks have shown and is neither saved nor on its way there, if it saves now."""
+        with self._state.changed, contextlib.suppress(DatabaseFailed):
+            wished = self._state.wished
+            for name, known in wished.purchases[self._circuit].items():
+                if name in wished.unsaved and (name not in self._saving or self._saving[name].done()):
+                    self._saving[name] = self._saves.save_purchase(self._circuit, known)
+
     def forget(self, name: str) -> None:
         """Forget a purchase, on disk too.
 
@@ -141,6 +169,7 @@ class CircuitBuyer:
         self.unsent.discard(name)
         self.gone.discard(name)
         self.since_us.pop(name, None)
+        self._saving.pop(name, None)
 
     def _asked(self, call: Callable[[], T]) -> T:
         """Return the answer to a call that changes something at the provider, unless we may not lead any more.

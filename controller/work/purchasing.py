@@ -7,13 +7,12 @@ Hosts may use a circuit only while its provider says that it is up.
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from controller.database import DatabaseError
 from controller.plan.booking_lead import OTHERS_FIRST_US, POLL_US, seen_in_time
-from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
+from controller.plan.purchase_lifecycle import PurchaseEvent
 from controller.plan.purchases import (
     Action,
     Buy,
@@ -38,6 +37,9 @@ from topology.units import shown_rate
 _LONGEST_WAIT_US = 60_000_000  # between two tries of what fails
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
 _DROPPED_FOR = 4  # times the provider's longest delay
+
+
+Trouble = ProviderError | DatabaseError
 
 
 class _Refusal(NamedTuple):
@@ -87,28 +89,29 @@ class Purchasing:
         """Do what is to do now at the provider; what fails is tried again at the next step."""
         if not self._may_decide():
             return
-        try:
-            troubles = (*self._bring_to_plan(), *self._watch())
-        except DatabaseError as trouble:
-            self._troubles.report(trouble)
-            return
-        if troubles:
-            self._troubles.report(troubles[0])
-        elif not any(self._again_us.get(name, (0, 0))[1] for name in self._known()):
+        self._buyer.save_shown()
+        troubles = (*self._bring_to_plan(), *self._watch())
+        of_provider = [trouble for trouble in troubles if isinstance(trouble, ProviderError)]
+        if of_provider:
+            self._troubles.report(of_provider[0])
+        elif not (troubles or any(self._again_us.get(name, (0, 0))[1] for name in self._known())):
             self._troubles.recovered()
 
     def _known(self) -> tuple[str, ...]:
         with self._state.changed:
             return tuple(self._state.wished.purchases[self._circuit])
 
-    def _attempted(self, name: str, attempt: Callable[[], object]) -> ProviderError | None:
-        """Carry out something about a purchase, and return what went wrong; what fails is left for longer and longer.
+    def _attempted(self, name: str, attempt: Callable[[], object]) -> Trouble | None:
+        """Carry out something about a purchase, and return what went wrong.
 
-        So that what cannot be had of one does not keep the others from being bought, watched and given back.
+        What a provider does not do is left for longer and longer, so that what cannot be had of one does not keep the
+        others from being bought, watched and given back.
         """
         now_us = self._state.now_us()
         try:
             attempt()
+        except DatabaseError as failure:  # others tell of it
+            return failure
         except ProviderError as trouble:
             waited_us = self._again_us.get(name, (0, 0))[1]
             wait_us = min(_LONGEST_WAIT_US, 2 * waited_us or POLL_US)
@@ -121,12 +124,13 @@ class Purchasing:
     def _waits(self, name: str) -> bool:
         return not self._may_decide() or self._state.now_us() < self._again_us.get(name, (0, 0))[0]
 
-    def _bring_to_plan(self) -> list[ProviderError]:
+    def _bring_to_plan(self) -> list[Trouble]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
 
-        What fails stays where it was: only steps that come too near to it wait for it.
+        What fails stays where it was: only steps that come too near to it wait for it. Nothing more is asked for once
+        it cannot be written down.
         """
-        terms, troubles = self._provider.terms, list[ProviderError]()
+        terms, troubles = self._provider.terms, list[Trouble]()
         if terms is None:
             return troubles
         with self._state.changed:
@@ -145,6 +149,8 @@ class Purchasing:
             if not near and not self._waits(step.name) and not self._was_refused(step):
                 trouble = self._attempted(step.name, partial(self._tried, step, known.get(step.name)))
                 troubles += [trouble] if trouble is not None else []
+                if isinstance(trouble, DatabaseError):
+                    break
             if step.name in known and (near or not self._is_made(step)):
                 stuck.append(known[step.name].period)
         return troubles
@@ -247,16 +253,17 @@ class Purchasing:
             known = self._state.wished.purchases[self._circuit].values()
             return any(p.state is PurchaseState.DROPPED and p.period.overlap_us(step.period) >= 0 for p in known)
 
-    def _watch(self) -> list[ProviderError]:
+    def _watch(self) -> list[Trouble]:
         """Ask how each purchase does, and forget what is over; return what went wrong."""
         with self._state.changed:
             purchases = tuple(self._state.wished.purchases[self._circuit].values())
-        now_us, troubles = self._state.now_us(), list[ProviderError]()
+        now_us, troubles = self._state.now_us(), list[Trouble]()
         for known in purchases:
             look: Callable[[], object] = partial(self._take_in, known)
             is_over = known.period.end_us <= now_us
             if known.state is PurchaseState.ENDED or (is_over and self._ends_itself):
-                self._forget(known.name)
+                trouble = self._attempted(known.name, partial(self._forget, known.name))
+                troubles += [trouble] if trouble is not None else []
                 continue
             if is_over and known.state is not PurchaseState.DROPPED:
                 look = partial(self._tried, Release(known.name), known)
@@ -307,6 +314,8 @@ class Purchasing:
         period = status.period or known.period
         seen = (status.state, status.reason, period, status.lacks, status.route)
         if seen != (known.state, known.reason, known.period, known.lacks, known.route):
+            if not self._buyer.show(known.name, status):
+                return
             self._state.events.publish(
                 "provider.state", circuit=self._circuit, purchase=known.name, state=status.state, why=status.reason
             )
@@ -314,9 +323,6 @@ class Purchasing:
                 self._state.events.publish(
                     "provider.lacks", level="error", circuit=self._circuit, purchase=known.name, why=status.lacks
                 )
-            shown = moved(known, SHOWN[status.state], period, status.reason)
-            if not self._buyer.write(replace(shown, lacks=status.lacks, route=status.route), known):
-                return
         if status.state is PurchaseState.UP:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:

@@ -1,10 +1,11 @@
-"""What a database writes unheard of a purchase, and says once it is read anew, while its provider is asked."""
+"""What a database that fails does to purchases: what it has written unheard, and what providers say meanwhile."""
 
 import threading
 
 import pytest
 
 from controller.database import DatabaseFailed
+from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import PurchaseState, Terms
 from controller.providers.provider import CircuitStatus
 from controller.providers.static import StaticProvider
@@ -12,6 +13,7 @@ from controller.tests.fakes import START_US
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from mininet_tests.testing.eventually import eventually
 
 START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
@@ -24,7 +26,7 @@ class PromptSeller(StaticProvider):
 
     def __init__(self):
         super().__init__()
-        self.sold, self.released, self.says = {}, [], None
+        self.sold, self.released, self.says, self.state = {}, [], None, PurchaseState.RESERVED
         self.meanwhile = lambda: None
 
     @property
@@ -47,7 +49,7 @@ class PromptSeller(StaticProvider):
 
     def status(self, name):
         self.meanwhile()
-        return self.says or CircuitStatus(PurchaseState.RESERVED, self.sold[name])
+        return self.says or CircuitStatus(self.state, self.sold[name])
 
 
 class LateSite(BuyingSite):
@@ -70,6 +72,15 @@ class LateSite(BuyingSite):
         self.database._session.write = writing
         self.database._save_within_s = 0.5
 
+    def saves_nothing(self):
+        """Let the database fail, and somebody find out."""
+
+        def writing(_batch):
+            raise OSError("disk full")
+
+        self.database._session.write = writing
+        self.fails()
+
     def recovers(self):
         """Let the database answer, and be read anew; once."""
         self.seller.meanwhile = lambda: None
@@ -82,6 +93,10 @@ class LateSite(BuyingSite):
         """Let somebody find out that nothing is saved."""
         with pytest.raises(DatabaseFailed):
             self.promised(GIGABIT, END + 900 * S, END + 1_500 * S)
+
+    def saved(self):
+        """The states of all that was bought, as another process would find them."""
+        return [row.state for row in self.database.load().purchases]
 
     def states(self):
         """Of all that was bought."""
@@ -148,3 +163,63 @@ def test_what_was_changed_unheard_while_it_is_changed_again_stays_as_its_provide
     site.step()
     (after,) = site.bought()
     assert after.period == site.seller.sold[after.name] != before.period
+
+
+def test_a_circuit_that_comes_up_while_nothing_is_saved_is_used_at_once_and_saved_later(site):
+    name = site.promised(GIGABIT, START, END)
+    site.pass_to(START - 10 * S)
+    site.saves_nothing()
+    site.seller.state = PurchaseState.UP
+    looks = len(site.told("provider.state"))
+    site.pass_to(START + 10 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+    assert len(site.told("provider.state")) == looks + 1
+    assert site.told("provider.failed") == []
+    site.recovers()
+    assert site.states() == [PurchaseState.UP]
+    site.step()
+    assert site.saved() == [PurchaseState.UP]
+    eventually(lambda: not site.value.wished.unsaved, within_s=30, what="what was shown is known to be saved")
+
+
+def test_a_circuit_that_fails_while_nothing_is_saved_is_used_no_more_whatever_is_read_anew(site):
+    site.seller.state = PurchaseState.UP
+    name = site.promised(GIGABIT, START, END)
+    site.pass_to(START + 10 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+    site.saves_nothing()
+    site.seller.state = PurchaseState.FAILED
+    site.step()
+    assert site.value.wished.bought_bps(CIRCUIT, site.clock.now_us) == 0
+    assert site.use_cases.reservation(name).state is ReservationState.FAILED
+    site.recovers()
+    assert site.value.wished.bought_bps(CIRCUIT, site.clock.now_us) == 0
+    assert site.use_cases.reservation(name).state is ReservationState.FAILED
+    site.pass_to(site.clock.now_us + 10 * S)
+    assert site.saved() in ([], [PurchaseState.DROPPED])
+
+
+def test_what_cannot_be_written_down_keeps_nobody_from_looking_at_what_is_bought(site):
+    site.promised(GIGABIT, START, END)
+    site.step()
+    site.promised(GIGABIT, START + 86_400 * S, END + 86_400 * S)
+    site.saves_nothing()
+    site.seller.state = PurchaseState.UP
+    site.step()
+    assert site.states() == [PurchaseState.UP]
+    assert len(site.seller.sold) == 1
+    site.recovers()
+    site.pass_to(site.clock.now_us + 4 * S)
+    assert len(site.seller.sold) == 2
+
+
+def test_a_look_that_cannot_be_saved_tells_of_the_database_and_not_of_the_provider(site):
+    site.promised(GIGABIT, START, END)
+    site.step()
+    site.seller.state = PurchaseState.DEPLOYING
+    site.is_late_with(PurchaseState.DEPLOYING)
+    site.purchasing.step()
+    eventually(lambda: site.told("store.failed"), within_s=30, what="the database is told to have failed")
+    assert (len(site.told("store.failed")), site.told("provider.failed")) == (1, [])
+    site.recovers()
+    assert site.states() == [PurchaseState.DEPLOYING]
