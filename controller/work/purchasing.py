@@ -75,6 +75,7 @@ class Purchasing:
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
         self._refusals: dict[str, _Refusal] = {}  # what was refused last
+        self._apart_since_us: dict[str, int] = {}  # by reservation: since when another circuit is to choose first
 
     def run(self) -> None:
         """Work until the state says stop."""
@@ -134,7 +135,10 @@ class Purchasing:
         if terms is None:
             return troubles
         with self._state.changed:
-            wanted = periods(map(self._carried.use, self._carried.needing()), seen_in_time(terms))
+            needing = self._carried.needing()
+            there = {r.reservation_id for r in needing}
+            self._apart_since_us = {name: us for name, us in self._apart_since_us.items() if name in there}
+            wanted = periods(map(self._carried.use, needing), seen_in_time(terms))
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
             self._carried.note(bought, steps)
@@ -245,7 +249,7 @@ class Purchasing:
                 return False
             now_us = self._state.now_us()
             # Not by the period's times, for one that is late moves on while it waits.
-            since_us = self._since_us.setdefault(f"apart {backed[0].reservation_id}", now_us)
+            since_us = self._apart_since_us.setdefault(backed[0].reservation_id, now_us)
             return now_us + POLL_US < since_us + OTHERS_FIRST_US
 
     def _may_turn_up(self, step: Buy) -> bool:

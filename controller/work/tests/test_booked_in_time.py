@@ -93,3 +93,12 @@ def test_the_way_of_another_circuit_is_not_waited_for_for_ever(opened):
     promised_at_the_last_moment(site, 200 * S, BACKUP)
     site.pass_to(site.clock.now_us + 30 * S)
     assert [len(site.bought(name)) for name in ("north", "south")] == [1, 1]
+
+
+def test_what_a_reservation_has_waited_for_is_forgotten_with_it(opened):
+    site = opened(["north", "south"], chile_illinois_2(10**10))
+    start_us = promised_at_the_last_moment(site, 200 * S, BACKUP)
+    site.step()
+    assert any(buying._apart_since_us for buying in site.buying.values())
+    site.pass_to(start_us + 600 * S + 10 * S)
+    assert not any(buying._apart_since_us for buying in site.buying.values())
