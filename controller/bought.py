@@ -32,7 +32,8 @@ def noted_purchase(circuit: str, purchase: Purchase) -> dict[str, Any]:
 def with_bought(wished: Wished, rows: Iterable[PurchaseRow]) -> Wished:
     """Return what was wished with what is bought as it is saved, but for what providers have shown since.
 
-    What is known and not saved stays: who leads has more in memory than is saved when the database has failed.
+    What is known and not saved stays: who leads has more in memory than is saved when the database has failed. What of
+    a period is not guaranteed, and its route, is never saved.
     """
     purchases = {circuit: {**known} for circuit, known in wished.purchases.items()}
     unsaved = dict[str, Purchase]()
@@ -42,6 +43,8 @@ def with_bought(wished: Wished, rows: Iterable[PurchaseRow]) -> Wished:
         period = Period(row.start_us, row.end_us, row.rate_bps)
         saved = Purchase(row.name, period, PurchaseState(row.state), row.reason)
         known = purchases[row.circuit].get(row.name)
+        if known and known.period == period:
+            saved = replace(saved, lacks=known.lacks, route=known.route)
         if known and row.name in wished.unsaved and SHOWN.get(known.state) in PURCHASE_NEXT[saved.state]:
             unsaved[row.name] = saved
         else:

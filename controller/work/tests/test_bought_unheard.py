@@ -223,3 +223,20 @@ def test_a_look_that_cannot_be_saved_tells_of_the_database_and_not_of_the_provid
     assert (len(site.told("store.failed")), site.told("provider.failed")) == (1, [])
     site.recovers()
     assert site.states() == [PurchaseState.DEPLOYING]
+
+
+def test_what_is_not_guaranteed_is_known_and_told_once_though_the_database_is_read_anew(site):
+    name = site.promised(GIGABIT, START, END)
+    site.purchasing.step()
+    (sold,) = site.seller.sold.values()
+    site.seller.says = CircuitStatus(PurchaseState.RESERVED, sold, lacks="100 Mbit/s of it", route=("x", "y"))
+    site.step()
+    before = site.bought()
+    lacking = site.use_cases.not_guaranteed([site.reservation(name)])
+    assert lacking == ((f"{CIRCUIT}: 100 Mbit/s of it",),)
+    site.saves_nothing()
+    site.recovers()
+    assert site.bought() == before
+    assert site.use_cases.not_guaranteed([site.reservation(name)]) == lacking
+    site.step()
+    assert len(site.told("provider.lacks")) == 1
