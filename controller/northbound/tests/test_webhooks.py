@@ -1,7 +1,9 @@
 """Webhooks, told to a real HTTP server that is not always well."""
 
 import json
+import os
 import re
+import resource
 import ssl
 import threading
 import time
@@ -20,6 +22,7 @@ from controller.northbound.tests.receiver import receiving
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Delivery, Webhook
 from controller.security import pki_files
+from controller.security.authorities import trusted
 from controller.settings.webhooks import ALARMS, WebhookSection, WebhookSettings, secret_of
 from controller.settings.webhooks import webhooks as configured
 from controller.tests.fakes import FakeSite
@@ -231,6 +234,52 @@ def test_a_new_secret_is_used_as_soon_as_it_is_there_and_none_is_a_failure(recei
         assert receiver.hears == []
         (tmp_path / "gone").rename(tmp_path / "secret")
         hears(receiver, 1)
+
+
+@contextmanager
+def one_file_left():
+    """Let this process open one file more: the secret can be read, and nobody can be told."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, before[1]))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.unraisablehook", lambda _: None)  # asyncio's, of a loop that is half made
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@contextmanager
+def environment(name, value):
+    """Let the environment say something else of whom HTTP's clients trust, or by whom they ask."""
+    with pytest.MonkeyPatch.context() as patch:
+        trusted.cache_clear()
+        patch.setenv(name, value)
+        yield
+    trusted.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("lacking", "why"),
+    [
+        (one_file_left(), "OSError: [Errno 24]"),
+        (environment("SSL_CERT_FILE", "/nowhere/ca.pem"), "SSL_CERT_FILE"),
+        (environment("ALL_PROXY", "socks5://127.0.0.1:1"), ""),
+    ],
+    ids=("files", "authorities", "socks"),
+)
+def test_what_we_lack_ourselves_is_a_failure_and_no_end(receiver, events, tmp_path, lacking, why):
+    with told(events, receiver.url, tmp_path) as hook:
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: hook.outcomes[Delivery.TAKEN] == 1, within_s=10, what="all is well")
+        with lacking:
+            events.publish("drift.alarm", place="ch1")
+            eventually(lambda: hook.outcomes[Delivery.FAILED] > 1, within_s=10, what="it is tried again")
+        eventually(lambda: hook.outcomes[Delivery.TAKEN] == 2, within_s=10, what="it is taken")
+    (failing,) = [one for one in events.since(0).events if one.name == "webhook.failing"]
+    assert why in failing.fields["why"]
 
 
 @pytest.mark.parametrize(
