@@ -45,6 +45,9 @@ KEY, MATCH = "Idempotency-Key", "If-Match"
 CACHED = "If-None-Match"  # the client keeps no answers
 REPEATABLE = {"commit_reservation", "renew_reservation", "release_reservation", "cancel_maintenance"}
 """Beside reading, and what has a key: done twice, they answer twice the same."""
+WORKED_OUT = {"what_if"}
+"""What the controller takes up to LONGEST_S for; asked again meanwhile, it is asked too much."""
+REPLY_S = 15  # for it to begin and to answer, beside working it out
 
 Schema = Mapping[str, Any]
 
@@ -171,6 +174,8 @@ def method(verb: str, path: str, operation: Schema) -> str:
 
 
 def _called(verb: str, path: str, operation: Schema, by_place: Mapping[str, list[Schema]]) -> str:
+    from controller.northbound.forecasts import LONGEST_S
+
     at = re.sub(r"\{(\w+)\}", lambda found: f"{{segment({word(found[1])})}}", path)
     arguments = [repr(verb.upper()), f"f{at!r}" if at != path else repr(path)]
     if by_place["query"]:
@@ -191,6 +196,7 @@ def _called(verb: str, path: str, operation: Schema, by_place: Mapping[str, list
         int(one) for one, said in operation["responses"].items() if one >= "300" and JSON in said.get("content", ())
     )
     arguments += [f"also=({', '.join(map(str, also))},)"] if also else []
+    arguments += [f"takes_s={LONGEST_S + REPLY_S}"] if operation["operationId"] in WORKED_OUT else []
     kind = "str" if good(operation)[0] in TEXTS else type_of(good(operation)[1])
     return f"answer: {kind} = self.call(Asked({', '.join(arguments)}))\nreturn answer"
 

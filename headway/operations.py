@@ -184,7 +184,7 @@ class Operations(PromiseOperations):
 
     def what_if(self, circuit: str) -> DeathOut:
         """Return which promises break if a circuit dies now, worked out beside the controller, one at a time."""
-        answer: DeathOut = self.call(Asked("GET", f"/v1/what-if/{segment(circuit)}", repeatable=True))
+        answer: DeathOut = self.call(Asked("GET", f"/v1/what-if/{segment(circuit)}", repeatable=True, takes_s=75))
         return answer
 
     def get_leader(self) -> LeaderOut:

@@ -50,7 +50,8 @@ ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controll
 class Asked(NamedTuple):
     """A request. What is None in query and headers is left out; ``repeatable`` ones may be sent more than once.
 
-    With a status of ``also`` JSON is an answer too, as with those below 300.
+    With a status of ``also`` JSON is an answer too, as with those below 300. ``takes_s`` is how long it may take the
+    controller to work its answer out, where that is longer than a client waits for others.
     """
 
     method: str
@@ -60,6 +61,7 @@ class Asked(NamedTuple):
     body: Mapping[str, Any] | None = None
     repeatable: bool = False
     also: tuple[int, ...] = ()
+    takes_s: float = 0.0
 
 
 class Transport:
@@ -89,7 +91,8 @@ class Transport:
                 stands by says is the answer only if none that leads can be had.
             token: is asked before each call for the bearer token to show; None for none.
             tls: whom to trust, for https; the system's authorities if None.
-            timeout_s: how long one try waits for a sign of the controller.
+            timeout_s: how long one try waits for a sign of the controller; longer for what it has to work out, as a
+                forecast.
             waits_s: how long before each further try of what may be repeated, if none or 429 or 503 is the answer;
                 three times, if None, within four seconds, and of a pair as long as another one takes to lead before.
 
@@ -220,7 +223,7 @@ class Transport:
         headers = self._headers(asked)
         try:
             _reach(connection, address)
-            connection.sock.settimeout(timeout_s)
+            connection.sock.settimeout(max(timeout_s, asked.takes_s))
             connection.request(asked.method, f"{address.prefix}{_target(asked)}", data, headers)
             yield connection.getresponse()
         except UnicodeError as error:  # a host's name that no name server can be asked for

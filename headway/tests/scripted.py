@@ -14,6 +14,7 @@ class Scripted(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append((self.command, self.path, dict(self.headers)))
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.ended.wait(self.server.after_s)
         answer = self.server.answers.pop(0)
         if answer is None:
             return  # the connection breaks
@@ -31,10 +32,11 @@ class Scripted(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted(*answers, tls=None):
-    """A server that answers so, one after the other."""
+def scripted(*answers, tls=None, after_s=0.0):
+    """A server that answers so, one after the other, each after so long."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
     server.answers, server.asked = list(answers), []
+    server.after_s, server.ended = after_s, threading.Event()
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -43,6 +45,7 @@ def scripted(*answers, tls=None):
     try:
         yield server
     finally:
+        server.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

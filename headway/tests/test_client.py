@@ -236,3 +236,12 @@ def test_over_tls_only_who_is_trusted_is_asked(certificate):
             Client(server.url, waits_s=()).list_hosts()
         trusted = ssl.create_default_context(cafile=str(certificate[0]))
         assert Client(server.url, tls=trusted).list_hosts() == []
+
+
+def test_a_forecast_is_waited_for_as_long_as_it_may_take():
+    with scripted((200, {}, {"breaks": []}), (200, {}, []), after_s=1.0) as server:
+        client = Client(server.url, timeout_s=0.1, waits_s=())
+        assert client.what_if("north") == {"breaks": []}
+        with pytest.raises(NoAnswer):
+            client.list_hosts()
+    assert [path for _, path, _ in server.asked] == ["/v1/what-if/north", "/v1/hosts"]
