@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from controller.announced import state_at
-from controller.database import ChangeQuery
+from controller.database import ChangeQuery, DatabaseFailed
 from controller.errors import NotKnown
 from controller.events import Happened
 from controller.northbound.dependencies import Dependencies
@@ -110,12 +110,16 @@ class Details:
 
     def _changes_of(self, name: str) -> Table:
         """Return who has changed something, when and from where: the chain of changes outlives the controller."""
-        rows = self._behind.changes(ChangeQuery(limit=MOST_CHANGES, id=name))
+        title, heads = "Who has changed it", ("when", "what", "who", "from", "outcome")
+        try:
+            rows = self._behind.changes(ChangeQuery(limit=MOST_CHANGES, id=name))
+        except DatabaseFailed as failure:
+            return Table(title, heads, (), f"The database cannot be read: {failure.why}")
         shown_rows = tuple(
             (shown_time(row.change.at_us), row.change.kind, row.change.who, row.change.address, row.change.outcome)
             for row in rows
         )
-        return Table("Who has changed it", ("when", "what", "who", "from", "outcome"), shown_rows)
+        return Table(title, heads, shown_rows)
 
     def announcement(self, name: str) -> Detail:
         """Return an announcement.
