@@ -30,6 +30,7 @@ class ChangeQuery:
         id: of this reservation or announcement; empty for any.
         who: by this principal; empty for any.
         since_us: from the first one on that was made then or later, Unix time; None for all.
+        newest_first: the highest numbers first instead.
     """
 
     after: int = 0
@@ -37,6 +38,7 @@ class ChangeQuery:
     id: str = ""
     who: str = ""
     since_us: int | None = None
+    newest_first: bool = False
 
 
 def changes(connection: Connection, query: ChangeQuery) -> tuple[ChainRow, ...]:
@@ -50,6 +52,8 @@ def changes(connection: Connection, query: ChangeQuery) -> tuple[ChainRow, ...]:
             return ()
         after = max(after, first - 1)
     wanted = in_order(after, query.limit)
+    if query.newest_first:
+        wanted = wanted.order_by(None).order_by(CHANGES.c.number.desc())
     if query.id:
         wanted = wanted.where(CHANGES.c.id == storable(query.id))
     if query.who:

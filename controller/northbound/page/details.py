@@ -29,7 +29,7 @@ from topology.units import shown_delay, shown_rate, shown_size, shown_time
 
 MOST_EVENTS = 200
 LATEST_STEPS = 40
-MOST_CHANGES = 100  # of one reservation
+MOST_CHANGES = 100  # of one reservation, the latest
 
 _CARRIED = {True: "yes, by every layer", False: "no", None: "its time is not now, or another controller leads"}
 
@@ -112,14 +112,15 @@ class Details:
         """Return who has changed something, when and from where: the chain of changes outlives the controller."""
         title, heads = "Who has changed it", ("when", "what", "who", "from", "outcome")
         try:
-            rows = self._behind.changes(ChangeQuery(limit=MOST_CHANGES, id=name))
+            rows = self._behind.changes(ChangeQuery(limit=MOST_CHANGES + 1, id=name, newest_first=True))
         except DatabaseFailed as failure:
             return Table(title, heads, (), f"The database cannot be read: {failure.why}")
         shown_rows = tuple(
             (shown_time(row.change.at_us), row.change.kind, row.change.who, row.change.address, row.change.outcome)
-            for row in rows
+            for row in rows[:MOST_CHANGES]
         )
-        return Table(title, heads, shown_rows)
+        latest = f", the latest {MOST_CHANGES}" if len(rows) > MOST_CHANGES else ""
+        return Table(f"{title}{latest}, newest first", heads, shown_rows)
 
     def announcement(self, name: str) -> Detail:
         """Return an announcement.
