@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from controller.database import Database, DatabaseFailed, EndedQuery
 from controller.errors import NotKnown
-from controller.plan.announcement_states import AnnouncementState, PromiseOutcome, state_of
+from controller.plan.announcement_states import ENDED, AnnouncementState, PromiseOutcome, state_of
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey, check_same
@@ -47,15 +47,17 @@ class Announced:
         """Return announcements with a higher number, in order; at most so many.
 
         In one of the states, of one of the owners; none of these: any. And why those that have ended are not all among
-        them; "" if they are.
+        them; "" if they are, or none is asked for.
         """
         live, lately = self._in_memory()
         ended: tuple[EndedAnnouncement, ...] = ()
         lacks = ""
-        try:
-            ended = self._database.ended(EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners)))
-        except DatabaseFailed as failure:
-            lacks = failure.why
+        if not states or not ENDED.isdisjoint(states):
+            query = EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners))
+            try:
+                ended = self._database.ended(query)
+            except DatabaseFailed as failure:
+                lacks = failure.why
         every: tuple[Known, ...] = (*live, *ended, *lately)
         by_number = {sequence_of(known): known for known in every}
         now_us = self._state.now_us()

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class AnnouncementState(StrEnum):
-    """How an announcement stands; the last three have ended."""
+    """How an announcement stands; those of :data:`ENDED` alone may have ended."""
 
     PROMISED = "promised"  # nothing was delivered yet
     UNDER_WAY = "under-way"
@@ -12,6 +12,9 @@ class AnnouncementState(StrEnum):
     ARRIVED = "arrived"
     RELEASED = "released"  # by its owner, before all had arrived
     LAPSED = "lapsed"  # before all had arrived, and nobody released it
+
+
+ENDED = frozenset({AnnouncementState.ARRIVED, AnnouncementState.RELEASED, AnnouncementState.LAPSED})
 
 
 class Ending(StrEnum):

@@ -7,6 +7,7 @@ import pytest
 
 from controller.announced import Announced
 from controller.database import DatabaseFailed, EndedQuery
+from controller.plan.announcement_states import AnnouncementState
 from controller.plan.deliveries import LAST_COUNT_US, total_bytes
 from controller.plan.ended import EndedAnnouncement
 from controller.tests.fakes import image
@@ -239,6 +240,20 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
     found, lacks = Announced(site.state, site.database).page(0, 10, ())
     assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
     assert lacks == "no route to host"
+
+
+def test_a_list_of_what_cannot_have_ended_lacks_nothing_without_the_database(site):
+    announced(site)
+
+    def gone(_):
+        raise OSError("no route to host")
+
+    site.database._session.ask = gone
+    page = Announced(site.state, site.database).page
+    in_plan = [AnnouncementState.PROMISED, AnnouncementState.UNDER_WAY, AnnouncementState.LATE]
+    found, lacks = page(0, 10, in_plan)
+    assert ([one.announcement_id for one in found], lacks) == (["image"], "")
+    assert page(0, 10, [*in_plan, AnnouncementState.LAPSED]) == (found, "no route to host")
 
 
 def test_a_read_that_fails_makes_the_controller_connect_again(site):
