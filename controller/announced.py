@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from controller.asker import present_asker
 from controller.database import Database, DatabaseFailed, EndedQuery
 from controller.errors import NotKnown
+from controller.ownership import check_repeated
 from controller.plan.announcement_states import ENDED, AnnouncementState, PromiseOutcome, state_of
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import total_bytes
@@ -86,11 +88,12 @@ class Announced:
         """Return the announcement that was made with a key.
 
         Raises:
-            Taken: it was of something else.
+            Taken: it was of something or somebody else's.
             DatabaseFailed: it cannot be read.
         """
         (ended,) = self._database.ended(EndedQuery(after=used.sequence - 1))
         check_same(ended.announcement, fingerprint, "Idempotency-Key", used.key)
+        check_repeated(ended, used.key, present_asker())
         return ended
 
     def progress(self, found: Iterable[Known]) -> dict[FlowId, EntryProgress]:

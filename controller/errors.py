@@ -59,12 +59,12 @@ class NotAllowed(HeadwayError):
 
 
 class Taken(HeadwayError):
-    """An announcement with the ``id`` or ``Idempotency-Key`` of ``another``: ``field`` says which, ``name`` that."""
+    """A promise with the ``id`` or ``Idempotency-Key`` of ``another``: ``field`` says which, ``name`` that."""
 
     def __init__(self, field: str, name: str, another: str = "another announcement") -> None:
         self.field = field
         self.name = name
-        super().__init__(f'{field}: "{name}" was used for {another}; for this announcement take another')
+        super().__init__(f'{field}: "{name}" was used for {another}; for this take another')
 
 
 class Outdated(HeadwayError):

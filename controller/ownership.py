@@ -1,7 +1,10 @@
 """Whose a promise is: in whose name it is asked for, and who may change it. Pure."""
 
 from controller.asker import Asker
-from controller.errors import NotYours
+from controller.errors import NotYours, Taken
+from controller.plan.announcements import Announcement
+from controller.plan.ended import EndedAnnouncement, UsedKey
+from controller.plan.reservations import Reservation
 
 
 def owner_of(asked: str, asker: Asker) -> str:
@@ -32,3 +35,25 @@ def check_own(kind: str, name: str, owner: str, asker: Asker) -> None:
     """
     if not asker.operates and owner not in asker.owners:
         raise NotYours(kind, name, owner)
+
+
+def check_repeated(known: Reservation | Announcement | EndedAnnouncement | UsedKey, key: str, asker: Asker) -> None:
+    """Refuse to answer with what somebody else has asked for: equal words of two people are two requests.
+
+    Args:
+        known: what has the idempotency key that is asked with, or the name; of a used key alone nothing is known yet.
+        key: that key; empty if there was none.
+        asker: who asks.
+
+    Raises:
+        Taken: neither has the asker made it, nor is it the asker's or a group's of that one.
+    """
+    if isinstance(known, UsedKey):
+        return
+    made = known.announcement if isinstance(known, EndedAnnouncement) else known
+    if made.creator == asker.who or made.owner in asker.owners:
+        return
+    if isinstance(made, Reservation):
+        raise Taken("Idempotency-Key", key, "a reservation that is not yours")
+    field, name = ("Idempotency-Key", key) if key and made.key == key else ("id", made.announcement_id)
+    raise Taken(field, name, "an announcement that is not yours")

@@ -20,7 +20,7 @@ from controller.database.changed import before_change
 from controller.errors import NotAllowed, NotKnown, Outdated, Taken
 from controller.events import Value
 from controller.maintaining import Maintaining
-from controller.ownership import check_own, owner_of
+from controller.ownership import check_own, check_repeated, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
@@ -74,6 +74,7 @@ class UseCases:
         Raises:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: a request that makes no sense, or a key that was used for another one.
+            Taken: the key was used for somebody else's.
             NotYours: in the name of somebody else.
             DatabaseFailed: it is not known whether the key was used.
         """
@@ -86,6 +87,7 @@ class UseCases:
                 if known is not None:
                     if known.fingerprint != new.fingerprint:
                         raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
+                    check_repeated(known, new.key, present_asker())
                     return self._save(known)
                 memory = (state.wished.restored, ledger.left_with_key)
                 if not new.key or memory == asked_at:
@@ -253,7 +255,7 @@ class UseCases:
         """Admit bytes that are coming, or refuse them. Asked again by the same name or key, it is the same promise.
 
         Raises:
-            Taken: the name is a reservation's, or it or the key is that of an announcement of something else.
+            Taken: the name is a reservation's, or it or the key is of something or somebody else's.
             NotAllowed: a class that is not announced, no bytes, or to be stored where nobody knows what that takes.
             NotKnown: a host that is not in the network.
         """
@@ -262,6 +264,7 @@ class UseCases:
             now_us = self._now_to_decide()
             known = state.wished.ledger.ended.repeated(asked.announcement_id, asked.key, asked.fingerprint)
             if known is not None:
+                check_repeated(known, asked.key, present_asker())
                 return Saved(known, self._save(known).saved, is_repeated=True)
             if asked.announcement_id in state.wished.ledger.reservations:
                 raise Taken("id", asked.announcement_id, "a reservation")

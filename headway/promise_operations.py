@@ -179,7 +179,8 @@ class PromiseOperations(Transport):
     def announce(self, body: AnnouncementIn, *, idempotency_key: str | None = None) -> AnnouncementOut:
         """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers.
 
-        Asked again with the same `id` or `Idempotency-Key` and the same body, it is the same announcement.
+        Asked again by the same principal with the same `id` or `Idempotency-Key` and the same body, it is the
+        same announcement.
         """
         answer: AnnouncementOut = self.call(
             Asked(

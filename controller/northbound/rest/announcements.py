@@ -59,7 +59,8 @@ class Announcements:
     async def announce(self, body: AnnouncementIn, key: Key = None) -> Response:
         """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers.
 
-        Asked again with the same `id` or `Idempotency-Key` and the same body, it is the same announcement.
+        Asked again by the same principal with the same `id` or `Idempotency-Key` and the same body, it is the same
+        announcement.
         """
         deadline_us = None if body.deadline_s is None else round(body.deadline_s * 1e6)
         asked = AnnouncementRequest(

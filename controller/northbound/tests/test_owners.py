@@ -11,6 +11,7 @@ from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, dependencies_of
 from controller.plan.admission import Request
+from controller.plan.deliveries import LAST_COUNT_US
 from controller.plan.ledger import Created
 from controller.plan.quotas import Quota, Quotas
 from controller.security.tokens import Role, Tokens, new_token
@@ -103,6 +104,58 @@ def test_what_somebody_else_holds_is_not_committed_by_who_knows_its_key(person):
     taken = person("eve").post(MANY, json=SMALL | {"commit": True}, headers={"Idempotency-Key": "night"})
     assert taken.status_code == 422
     assert person("ana").get(f"{MANY}/{held['id']}").json()["state"] == "held"
+
+
+def refused_as_taken(answer, field, name):
+    """Whether an answer says that somebody else's promise has the key or the name, and nothing of that promise."""
+    said = answer.json()
+    assert (answer.status_code, said["type"], said["field"], said["name"]) == (409, "/problems/taken", field, name), (
+        said
+    )
+    return "that is not yours" in said["detail"] and "token:ana" not in answer.text
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_key_of_somebody_else_s_reservation_is_taken_and_is_still_one_s_own(person, has_ended):
+    key = {"Idempotency-Key": "night-2026-11-21"}
+    held = person("ana").post(MANY, json=SMALL, headers=key).json()
+    if has_ended:
+        person("ana").delete(f"{MANY}/{held['id']}")
+    for other in ("bob", "eve", "olga"):
+        assert refused_as_taken(
+            person(other).post(MANY, json=SMALL, headers=key), "Idempotency-Key", key["Idempotency-Key"]
+        )
+    again = person("ana").post(MANY, json=SMALL, headers=key)
+    assert (again.status_code, again.json()["id"]) == (200, held["id"])
+
+
+@pytest.mark.parametrize("later_us", [None, 0, LAST_COUNT_US], ids=["in the plan", "ended just now", "in the database"])
+def test_a_key_of_somebody_else_s_announcement_is_taken(site, person, later_us):
+    body, key = {name: value for name, value in IMAGE.items() if name != "id"}, {"Idempotency-Key": "night"}
+    made = person("ana").post(IMAGES, json=body, headers=key).json()
+    if later_us is not None:
+        person("ana").delete(f"{IMAGES}/{made['id']}")
+        site.clock.now_us += later_us
+        site.use_cases.tick()
+    assert refused_as_taken(person("eve").post(IMAGES, json=body, headers=key), "Idempotency-Key", "night")
+    again = person("ana").post(IMAGES, json=body, headers=key)
+    assert (again.status_code, again.json()["id"]) == (200, made["id"])
+
+
+def test_a_name_of_somebody_else_s_announcement_is_taken(person):
+    assert person("ana").post(IMAGES, json=IMAGE).status_code == 201
+    assert refused_as_taken(person("eve").post(IMAGES, json=IMAGE), "id", "image")
+    assert person("ana").post(IMAGES, json=IMAGE).status_code == 200
+
+
+def test_what_is_a_group_s_is_asked_for_again_by_its_members_and_by_who_has_made_it(person):
+    key, ours = {"Idempotency-Key": "night"}, {"owner": "group:lsst"}
+    for many, body in ((MANY, SMALL), (IMAGES, IMAGE)):
+        made = person("olga").post(many, json=body | ours, headers=key).json()
+        for again in ("olga", "ana", "bob"):
+            answer = person(again).post(many, json=body | ours, headers=key)
+            assert (answer.status_code, answer.json()["id"]) == (200, made["id"]), again
+        assert person("eve").post(many, json=body | ours, headers=key).status_code == 409
 
 
 def test_lists_find_what_is_one_s_own_and_one_s_groups_before_and_after_its_end(person):
