@@ -1,6 +1,6 @@
 """The site as it is at a moment, whole: what a what-if goes on from. Its JSON is for the same version alone. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -184,7 +184,7 @@ def _stores(state: SiteState, elapsed_us: int) -> Iterator[tuple[str, dict[str, 
             yield host, found
 
 
-def _unlike(site: Site, state: SiteState, down: Iterable[str]) -> Iterable[str]:
+def _unlike(site: Site, state: SiteState, down: Collection[str]) -> Iterable[str]:
     """Yield what is otherwise than a what-if takes it to be."""
     yield from (f"{name} is down, and is taken to stay so" for name in sorted(down))
     hosts: Mapping[str, Any] = state.reported.hosts
@@ -193,4 +193,9 @@ def _unlike(site: Site, state: SiteState, down: Iterable[str]) -> Iterable[str]:
     )
     gone = [switch.name for switch in site.network.switches if switch.dpid in state.reported.wiring.gone]
     yield from (f"{name} is not connected; it is taken to be" for name in gone)
+    for hop, fault in sorted(state.reported.wiring.faults.items()):
+        if site.network.link(*hop).circuit not in down:
+            yield f"{fault}; it is taken to be as the network has it"
+    for place, alarms in sorted(state.reported.alarms.items()):
+        yield from (f"{place}: {alarm.what}; it is taken to be well" for alarm in alarms)
     yield from (f"{name} is bought at need; it is taken as bought" for name in sorted(site.lead_us))

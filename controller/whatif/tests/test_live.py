@@ -1,6 +1,7 @@
 """A what-if that goes on from a running site: what it foresees is what that site says once the circuit is dead."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from controller.northbound.forecasts import ForecastBusy, ForecastFailed, Foreca
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.maintenance import Maintenance
+from controller.state.reported import PlaceAlarm
 from controller.tests.fakes import FakeSite, image
 from controller.whatif.live import SHORTEST_US, _is_worse, forecast, horizon_us
 from mininet_tests.testing.networks import chile_illinois_2, described
@@ -178,6 +180,21 @@ def test_a_circuit_that_is_down_stays_so_and_that_is_said_and_so_is_an_agent_tha
     assert found["unlike"] == [
         "south is down, and is taken to stay so",
         "base20: its agent is not connected; it is taken to be",
+    ]
+
+
+def test_a_port_that_is_down_and_what_an_audit_has_left_are_said_for_they_are_taken_to_be_well(site):
+    reserved(site, "night", 10**8, ends=("base20", "arch"))
+    site.port_said(1, site.state.site.network.link("ls1", "base20").port_no, is_live=False)
+    alarms = {"ch1": (PlaceAlarm("a rule that is not ours stands where ours should"),)}
+    with site.state.changed:
+        site.state.put(reported=replace(site.state.reported, alarms=alarms))
+    site.converge()
+    found = forecast(site.reports.live_site(), "south")
+    assert (found["anyway"], found["breaks"]) == ([], [])
+    assert found["unlike"] == [
+        "ls1: port 1 ls1-eth1 to base20 is down; it is taken to be as the network has it",
+        "ch1: a rule that is not ours stands where ours should; it is taken to be well",
     ]
 
 
