@@ -39,7 +39,7 @@ def announcements(
     if name is not None:
         with base.client_of(url) as controller:
             one = controller.get_announcement(name)
-        typer.echo(json.dumps(one) if as_json else "\n".join(told(one, where)))
+        shown.say(json.dumps(one) if as_json else "\n".join(told(one, where)))
         return
     found: list[AnnouncementOut] = []
     cursor = lacks = None

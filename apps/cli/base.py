@@ -11,6 +11,7 @@ import typer
 
 from apps.cli import fields, identity, times, trust
 from apps.cli.place import local
+from apps.cli.shown import in_line, say
 from topology import units
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_CARRIED, EXIT_BROKEN = 1, 2, 3, 
 
 def stop(message: str, code: int) -> NoReturn:
     """Say what is wrong in one line, and end."""
-    typer.echo(f"headway: {message}", err=True)
+    say(f"headway: {message}", stderr=True)
     raise typer.Exit(code)
 
 
@@ -34,7 +35,7 @@ def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
     """
     if promise["carried"] is False:
         for reason in promise["reasons"]:
-            typer.echo(f"headway: {promise['id']} is promised, but not carried now: {reason}", err=True)
+            say(f"headway: {promise['id']} is promised, but not carried now: {in_line(reason)}", stderr=True)
         raise typer.Exit(EXIT_NOT_CARRIED)
 
 

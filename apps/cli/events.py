@@ -118,4 +118,6 @@ def _line(event: ServerSentEvent, where: tzinfo, as_json: bool) -> str:
     if event.name == "lost":
         return "... some events are not remembered any more"
     at = shown.short(event.data["at"], where) if "at" in event.data else ""
-    return " ".join([at, event.name, *(f"{name}={value}" for name, value in event.data.items() if name != "at")])
+    return " ".join(
+        [at, event.name, *(f"{name}={shown.in_line(value)}" for name, value in event.data.items() if name != "at")]
+    )

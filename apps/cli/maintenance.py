@@ -111,4 +111,4 @@ def _show_broken(rows: "list[BrokenOut]", *, stderr: bool = False) -> None:
     for one in rows:
         instead = f"; instead: {one['instead']}" if one["instead"] else ""
         breaks = "breaks" if one["until"] is None else "interrupts"
-        typer.echo(f"{breaks} {one['id']}: {one['why']}{instead}", err=stderr)
+        shown.say(f"{breaks} {one['id']}: {one['why']}{instead}", stderr=stderr)

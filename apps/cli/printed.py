@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from apps.cli import shown
+from topology.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
@@ -51,7 +52,7 @@ def _plain(cell: "RenderableType") -> str:
     from rich.text import Text
 
     text = Text.from_markup(cell, emoji=False).plain if isinstance(cell, str) else ""
-    return " ".join(text.split())
+    return printable(" ".join(text.split()), len(text))
 
 
 def _tabbed(table: "Table") -> list[str]:

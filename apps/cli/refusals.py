@@ -32,7 +32,7 @@ def refuse(
     if as_json:
         typer.echo(json.dumps(problem))
         raise typer.Exit(base.EXIT_REFUSED)
-    typer.echo(f"headway: {problem['detail']}", err=True)
+    shown.say(f"headway: {problem['detail']}", stderr=True)
     if problem["resource"]:
         printed.show(_lacks(problem, where), stderr=True)
     if problem["offers"]:

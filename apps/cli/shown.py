@@ -6,7 +6,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo  # noqa: F401 - for the example
 
+import typer
+
 from topology import units
+from topology.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,12 +20,26 @@ PIPE_COLUMNS = 200  # no table of ours is wider
 
 def console(*, stderr: bool = False) -> "Console":
     """Return where tables go; into a pipe they are as wide as they need, unless COLUMNS says otherwise."""
-    from rich.console import Console
+    from apps.cli.harmless import HarmlessConsole
 
-    out = Console(stderr=stderr, highlight=False, emoji=False)  # an address of IPv6 may have :a: in it
+    out = HarmlessConsole(stderr=stderr, highlight=False, emoji=False)  # an address of IPv6 may have :a: in it
     if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = PIPE_COLUMNS
     return out
+
+
+def in_line(value: object) -> str:
+    r"""Return what somebody has said as it stands in a line of ours.
+
+    >>> in_line("no\x1b[2J\nAll is as planned.")
+    'no\\x1b[2J\\nAll is as planned.'
+    """
+    return printable(str(value)).replace("\n", "\\n")
+
+
+def say(text: str, *, stderr: bool = False) -> None:
+    """Print lines for people; what would move the cursor of a terminal is written out, for they may be strangers'."""
+    typer.echo(printable(text, len(text)), err=stderr)
 
 
 def at(unix_us: int, where: tzinfo | None) -> datetime:

@@ -106,10 +106,10 @@ def show_reservation(one: "ReservationOut", where: tzinfo, as_json: bool) -> Non
         "not carried": "; ".join(one["reasons"]),
         "no guarantee": "; ".join(one["not_guaranteed"]),
     }
-    typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))
+    shown.say(f"{one['id']}: {one['state']}" + (f": {shown.in_line(one['reason'])}" if one["reason"] else ""))
     for name, value in rows.items():
         if value:
-            typer.echo(f"  {name:<11} {value}")
+            shown.say(f"  {name:<11} {shown.in_line(value)}")
 
 
 def show_reservations(rows: "list[ReservationOut]", where: tzinfo) -> None:

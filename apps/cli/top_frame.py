@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypedDict
 
 from apps.cli.printed import new_table, show
+from apps.cli.shown import in_line
 from topology import units
 
 if TYPE_CHECKING:
@@ -61,12 +62,12 @@ def headline(needs: "NeedsOut", silent: str) -> list[str]:
     at = needs["at"][11:19]
     found = needs["needs"]
     mark = "[bold red]![/bold red]" if found else "[green]✓[/green]"
-    lines = [f"[red]✕ No news since {at} UTC: {escape(silent)}[/red]"] if silent else []
+    lines = [f"[red]✕ No news since {at} UTC: {escape(in_line(silent))}[/red]"] if silent else []
     lines.append(f"{mark} [bold]{escape(needs['headline'])}[/bold]" + ("" if silent else f"  {at} UTC"))
     for one in found:
         since = one["since"][11:19]
-        lines.append(f"  {since}  {escape(one['what'])}. {escape(one['means'])}")
-        lines += [f"            {escape(promise)}" for promise in one["touches"]]
+        lines.append(f"  {since}  {escape(in_line(one['what']))}. {escape(one['means'])}")
+        lines += [f"            {escape(in_line(promise))}" for promise in one["touches"]]
         lines.append(f"            [bold]{escape(one['command'])}[/bold]")
     return lines
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, options, printed, times
+from apps.cli import base, options, printed, shown, times
 from topology import __version__, units
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _wanted(
     if until_us is not None and until_us <= site.at_us:
         base.stop(f"--until: {until} is over", base.EXIT_USAGE)
     for line in said["unlike"]:
-        typer.echo(f"headway: {line}", err=True)
+        shown.say(f"headway: {line}", stderr=True)
     return file
 
 
