@@ -56,7 +56,7 @@ AGENTS_OWN = (
     *("apps/cli/__init__.py", "apps/cli/agent.py", "apps/cli/agent_setup.py", "apps/cli/agent_tables.py"),
     *("apps/cli/agent_store.py", "apps/cli/place.py", "apps/loading.py"),
     *("apps/cli/completion.py", "apps/cli/identity.py", "apps/cli/options.py", "apps/cli/printed.py"),
-    *("apps/cli/shown.py", "apps/cli/trust.py", "hostagent"),
+    *("apps/cli/harmless.py", "apps/cli/output.py", "apps/cli/shown.py", "apps/cli/trust.py", "hostagent"),
 )
 """What of our modules an agent's host has."""
 
