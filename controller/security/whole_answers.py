@@ -33,7 +33,7 @@ async def whole(answer: Awaitable[httpx.Response], part_s: float) -> httpx.Respo
 def reason(error: BaseException) -> str:
     """Return what was in the way of an answer, for people: what the system says of it, if it says something."""
     said, before = str(error), error.__cause__ or error.__context__
-    while before is not None:
+    while before is not None and not (isinstance(error, OSError) and said):
         if isinstance(before, BaseExceptionGroup):  # of several addresses
             before = before.exceptions[0]
         said = str(before) if isinstance(before, OSError) and str(before) else said
