@@ -14,7 +14,7 @@ from controller.plan.answers import answers
 from controller.plan.flows import flow_on
 from controller.plan.interfaces import interface_parts, within_interfaces
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, entry, standing_in
+from controller.plan.plan import LEAST_TOLD_BPS, Flow, LinkPlan, Plan, PlanInput, entry, standing_in
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
@@ -43,8 +43,8 @@ def flow_by_flow(epoch, network, policy, demand):
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     given = held_by_interfaces(network, policy, flows, parts)
-    entries = tuple(entry(flow, given[flow.name], network, policy) for flow in flows if given.get(flow.name))
-    return Plan(epoch, links, entries, demand.down)
+    entries = (entry(flow, given.get(flow.name, 0), network, policy) for flow in flows)
+    return Plan(epoch, links, tuple(e for e in entries if e.payload_bps >= LEAST_TOLD_BPS), demand.down)
 
 
 def held_by_interfaces(network, policy, flows, parts):
