@@ -1,7 +1,7 @@
 """Whose a promise is: in whose name it is asked for, and who may change it. Pure."""
 
 from controller.asker import Asker
-from controller.errors import NotYours, Taken
+from controller.errors import NotAllowed, NotYours, Taken
 from controller.plan.announcements import Announcement
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.reservations import Reservation
@@ -57,3 +57,15 @@ def check_repeated(known: Reservation | Announcement | EndedAnnouncement | UsedK
         raise Taken("Idempotency-Key", key, "a reservation that is not yours")
     field, name = ("Idempotency-Key", key) if key and made.key == key else ("id", made.announcement_id)
     raise Taken(field, name, "an announcement that is not yours")
+
+
+def check_again(known: Reservation, fingerprint: str, key: str, asker: Asker) -> None:
+    """Refuse to answer with the reservation that a key was used for, unless it is the same request of the same people.
+
+    Raises:
+        NotAllowed: the key was used for another request.
+        Taken: as :func:`check_repeated`.
+    """
+    if known.fingerprint != fingerprint:
+        raise NotAllowed("Idempotency-Key", f'"{key}" was used for another reservation')
+    check_repeated(known, key, asker)

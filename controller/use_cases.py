@@ -20,7 +20,7 @@ from controller.database.changed import before_change
 from controller.errors import NotAllowed, NotKnown, Outdated, Taken
 from controller.events import Value
 from controller.maintaining import Maintaining
-from controller.ownership import check_own, check_repeated, owner_of
+from controller.ownership import check_again, check_own, check_repeated, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
@@ -85,9 +85,7 @@ class UseCases:
                 new = created(now_us)
                 known = (ledger.by_key(new.key) or past) if new.key else None
                 if known is not None:
-                    if known.fingerprint != new.fingerprint:
-                        raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
-                    check_repeated(known, new.key, present_asker())
+                    check_again(known, new.fingerprint, new.key, present_asker())
                     return self._save(known)
                 memory = (state.wished.restored, ledger.left_with_key)
                 if not new.key or memory == asked_at:
