@@ -20,3 +20,13 @@ def heard(line: str) -> tuple[float, str] | None:
         return (float(share), what) if line.startswith(MARK) else None
     except ValueError:
         return None
+
+
+def placed(line: str, begin: float, end: float) -> str:
+    """Return a line of a run that is a part of another one: its share is of that, from ``begin`` to ``end``.
+
+    >>> placed("progress: 0.500 the image is under way", 0.2, 0.4), placed("lab: Linux", 0.2, 0.4)
+    ('progress: 0.300 the image is under way', 'lab: Linux')
+    """
+    told = heard(line)
+    return line if told is None else f"{MARK}{begin + told[0] * (end - begin):.3f} {told[1]}"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES, NORTH_DIES, S
 from mininet_tests.scenarios.lanes.report import report
 from mininet_tests.scenarios.lanes.run import asked_parser, cases_of
 from mininet_tests.testing.aims import stated
-from mininet_tests.testing.progress import tell
+from mininet_tests.testing.progress import placed, tell
 from mininet_tests.testing.reports import write_report
 
 DILATION = 6
 KEPT = "set.json"  # what a set's report is of
 SEEN, MEASURED = "lanes.json", "measured.json"  # what a lab has shown; and all that labs of one commit have, of a set
 IDLE = "CPU idle"
+Part = tuple[float, float]  # of the whole time, from and until which share
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +172,15 @@ def seen_before(folder: Path, one: LaneSet) -> str:
     return str(known["commit"]) if known["words"] == one.words and (folder / "report.json").exists() else ""
 
 
-def in_a_lab(folder: Path, dilation: int, words: Sequence[str]) -> int:
-    """Run transfers in a lab of their own; return the exit code."""
+def in_a_lab(folder: Path, dilation: int, words: Sequence[str], part: Part = (0.0, 1.0)) -> int:
+    """Run transfers in a lab of their own, a part of the whole time; return the exit code."""
     run = commands.module("scenarios.lanes.run", "--out", str(folder), *words)
     booted = commands.in_lab("--dilation", str(dilation), "--out", str(folder), command=run)
-    return subprocess.run([*commands.DIES_WITH_US, *booted], check=False).returncode
+    with subprocess.Popen([*commands.DIES_WITH_US, *booted], stdout=subprocess.PIPE, text=True) as lab:
+        assert lab.stdout is not None  # noqa: S101 it is a pipe
+        for line in lab.stdout:
+            print(placed(line, *part), end="", flush=True)
+    return lab.returncode
 
 
 def measured(folder: Path, one: LaneSet, now: str) -> dict[str, Any]:
@@ -203,12 +209,12 @@ def joined(before: Mapping[str, Any], after: Mapping[str, Any], cases: Sequence[
     return {**after, "runs": {case: runs[case] for case in cases if case in runs}, "idle_shares": idle_shares}
 
 
-def _run_set(folder: Path, one: LaneSet, now: str) -> int:
+def _run_set(folder: Path, one: LaneSet, now: str, part: Part) -> int:
     """Run those transfers of a set that have not been seen of a commit, and keep what was; return the exit code."""
     before = measured(folder, one, now)
     left = [case for case in one.cases if case not in before.get("runs", {})]
     (folder / SEEN).unlink(missing_ok=True)
-    code = in_a_lab(folder, one.dilation, one.asking(left)) if left else 0
+    code = in_a_lab(folder, one.dilation, one.asking(left), part) if left else 0
     after = json.loads((folder / SEEN).read_text()) if (folder / SEEN).exists() else {}
     seen = joined(before, after, one.cases)
     folder.mkdir(parents=True, exist_ok=True)
@@ -227,21 +233,22 @@ def _shown(folder: Path, path: Path, cases: Sequence[str] = ()) -> None:
     printed(found)
 
 
-def _missing(out: Path, now: str) -> Iterator[LaneSet]:
-    """Yield the sets that are to be run, each when it is its turn: of a changed checkout all."""
+def _missing(out: Path, now: str) -> Iterator[tuple[LaneSet, Part]]:
+    """Yield the sets to be run, each when it is its turn, with its part of the time; of a changed checkout all."""
     left = [one for one in SETS if now.endswith(CHANGED) or seen_before(out / one.name, one) != now]
-    whole = sum(one.minutes for one in left)
-    for number, one in enumerate(left):
-        tell(sum(each.minutes for each in left[:number]) / whole, f"{one.name}, set {number + 1} of {len(left)}")
-        yield one
+    ends = [*accumulate((one.minutes for one in left), initial=0.0)]
+    for number, (one, part) in enumerate(zip(left, pairwise(ends), strict=True)):
+        begin, end = (minutes / ends[-1] for minutes in part)
+        tell(begin, f"{one.name}, set {number + 1} of {len(left)}")
+        yield one, (begin, end)
 
 
 def all_sets(out: Path, *, publish: bool) -> int:
     """Run the sets that have not been seen of this commit; write the report of all; return the exit code."""
     now = commit()
-    for one in _missing(out, now):
+    for one, part in _missing(out, now):
         folder = out / one.name
-        if code := _run_set(folder, one, now):
+        if code := _run_set(folder, one, now, part):
             return code
         (folder / KEPT).write_text(json.dumps({"commit": now, "words": one.words}) + "\n")
     reports = {one: json.loads((out / one.name / "report.json").read_text()) for one in SETS}

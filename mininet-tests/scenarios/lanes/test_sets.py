@@ -37,9 +37,10 @@ def labs(monkeypatch, tmp_path):
     """The sets that were run, of a commit that can be changed; a lab takes no time and leaves a report."""
     ran = []
 
-    def in_a_lab(folder, dilation, words):
+    def in_a_lab(folder, dilation, words, part):
         cases = [word for word in words[2:] if word != "--case"]
         ran.append(folder.name)
+        labs.parts.append(part)
         labs.cases[folder.name] = cases
         folder.mkdir(parents=True, exist_ok=True)
         runs = {case: {"of": len(labs.cases)} for case in (cases[:1] if folder.name == labs.fails else cases)}
@@ -50,7 +51,7 @@ def labs(monkeypatch, tmp_path):
         return 0
 
     def labs(now, fails=""):
-        labs.cases = {}
+        labs.cases, labs.parts = {}, []
         labs.fails = fails
         monkeypatch.setattr(sets, "commit", lambda: now)
         ran.clear()
@@ -70,6 +71,13 @@ def test_a_run_that_was_ended_goes_on_where_it_was_and_another_commit_begins_ane
     assert labs("a") == (0, names[2:])
     assert labs("a") == (0, [])
     assert labs("b") == (0, names)
+
+
+def test_each_set_is_told_its_part_of_the_whole_time(labs):
+    labs("a")
+    assert [begin for begin, _ in labs.parts[1:]] == [end for _, end in labs.parts[:-1]]
+    assert (labs.parts[0][0], labs.parts[-1][1]) == (0, 1)
+    assert all(begin < end for begin, end in labs.parts)
 
 
 def test_a_transfer_that_fails_loses_none_of_those_before_it(labs, tmp_path):
