@@ -39,10 +39,12 @@ class Late:
 def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, Late]:
     """Return the announcements that will be late under the desired plan, by name.
 
-    One that waits for something to send has its floor when it sends, unless its way has a fault, or has gone and what
+    One that is on its way to the database is not looked at: no plan has it before. One that waits for something to send has its floor when it sends, unless its way has a fault, or has gone and what
     is left has less room.
     """
-    announcements, plan = state.wished.ledger.announcements, state.desired.plan
+    ledger, plan = state.wished.ledger, state.desired.plan
+    saved = ledger.shown_announcements()
+    announcements = {name: known for name, known in ledger.announcements.items() if name in saved}
     if not announcements:
         return {}
     waiting = waiting_flows(Moment(site, state, now), announcements.values())

@@ -10,6 +10,7 @@ from controller.database import DatabaseFailed, EndedQuery
 from controller.plan.announcement_states import AnnouncementState
 from controller.plan.deliveries import LAST_COUNT_US, total_bytes
 from controller.plan.ended import EndedAnnouncement
+from controller.promise_watch import PromiseWatch
 from controller.tests.fakes import image
 from controller.tests.test_saves import HangingSite, recovered
 from mininet_tests.testing.eventually import eventually
@@ -75,6 +76,17 @@ def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
     site.answers()
     recovered(site)
     assert {one.announcement_id for one in site.use_cases.announcements()} == {"image"}  # it was written, late
+
+
+def test_an_announcement_that_is_being_saved_is_not_late(site):
+    site.hangs()
+    site.use_cases.announce(KEYED)
+    site.clock.now_us += 1_000_000  # its rate has begun
+    with site.state.changed:
+        site.state.replan()
+    PromiseWatch(site.state).look()
+    assert "announcement.late" not in {event.name for event in site.state.events.since(0).events}
+    site.answers()
 
 
 def test_a_release_that_was_not_saved_is_neither_shown_nor_kept_and_its_counts_go_on(site):
