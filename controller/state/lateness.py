@@ -39,8 +39,8 @@ class Late:
 def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, Late]:
     """Return the announcements that will be late under the desired plan, by name.
 
-    One that is on its way to the database is not looked at: no plan has it before. One that waits for something to send has its floor when it sends, unless its way has a fault, or has gone and what
-    is left has less room.
+    One that is on its way to the database is not looked at: no plan has it before. One that waits for something to send
+    has its floor when it sends, unless its way has a fault, or has gone and what is left has less room.
     """
     ledger, plan = state.wished.ledger, state.desired.plan
     saved = ledger.shown_announcements()
