@@ -261,14 +261,16 @@ class Ledger:
 
     def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
-        circuit = self.network.link(*hop).circuit
-        for start_us, end_us, rate_bps in periods:
-            for at_us in self.schedules.change(hop, start_us, end_us, rate_bps):
+        changed = tuple(periods)
+        for period in changed:
+            for at_us in self.schedules.change(hop, *period):
                 self._due.add(at_us, "")
-            for known in self.reservations.values():
-                is_then = known.start_us < end_us and start_us - GUARD_US < known.end_us and known.state not in ENDED
-                if is_then and any(circuit in self.network.circuits_along(path) for path in known.paths):
-                    fit(self.calendar, self.schedules, self.network, known)
+        circuit = self.network.link(*hop).circuit
+        for known in self.reservations.values():
+            is_then = any(known.start_us < end and start - GUARD_US < known.end_us for start, end, _ in changed)
+            ways = known.paths if is_then and known.state not in ENDED else ()
+            if any(circuit in self.network.circuits_along(path) for path in ways):
+                fit(self.calendar, self.schedules, self.network, known)
 
     def closed(self, now_us: int) -> frozenset[str]:
         """Return the circuits that are to carry nothing now, or before a plan made now has shrunk."""
