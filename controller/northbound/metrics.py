@@ -1,7 +1,7 @@
 """``/metrics`` for Prometheus: what there is is read when it is asked for; what was decided has been counted before."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from fastapi import Response
 from prometheus_client import CollectorRegistry, generate_latest
@@ -252,15 +252,16 @@ def _receivers(view: View) -> Iterator[Metric]:
 
 def _certificates(dependencies: Dependencies) -> Iterator[Metric]:
     about = "When the certificate of the host's agent ends, Unix time."
-    ends = GaugeMetricFamily("headway_agent_certificate_ends_seconds", about, labels=["host"])
-    for host, end_s in dependencies.certificates().items():
-        ends.add_metric([host], end_s)
-    yield ends
+    yield _ends("headway_agent_certificate_ends_seconds", about, "host", dependencies.certificates())
     about = "When the certificate ends that the switch shows, Unix time."
-    ends = GaugeMetricFamily("headway_switch_certificate_ends_seconds", about, labels=["switch"])
-    for switch, end_s in dependencies.switch_certificates().items():
-        ends.add_metric([switch], end_s)
-    yield ends
+    yield _ends("headway_switch_certificate_ends_seconds", about, "switch", dependencies.switch_certificates())
+
+
+def _ends(name: str, about: str, label: str, ends_s: Mapping[str, float]) -> Metric:
+    ends = GaugeMetricFamily(name, about, labels=[label])
+    for whose, end_s in ends_s.items():
+        ends.add_metric([whose], end_s)
+    return ends
 
 
 def _own_certificates(found: Iterable[EndingCertificate]) -> Metric:

@@ -244,12 +244,14 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
     for host in view.hosts.values():
         yield from (Concern("receiver", one.host, said_of(one)) for one in slow_now(host))
-    for name, end_s in around.ends_s.items():
-        if (days := ending_days(end_s, now_us / 1e6)) is not None:
-            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(0, days)} days")
-    for name, end_s in around.switch_ends_s.items():
-        if (days := ending_days(end_s, now_us / 1e6)) is not None:
-            yield Concern("switch-certificate", name, f"{name}: the switch's certificate ends in {max(0, days)} days")
+    shown = (
+        ("certificate", "the certificate of its agent", around.ends_s),
+        ("switch-certificate", "the switch's certificate", around.switch_ends_s),
+    )
+    for kind, certificate, ends_s in shown:
+        for name, end_s in ends_s.items():
+            if (days := ending_days(end_s, now_us / 1e6)) is not None:
+                yield Concern(kind, name, f"{name}: {certificate} ends in {max(0, days)} days")
     yield from _own(around, now_us)
 
 
