@@ -6,9 +6,8 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.maintenance import Maintenance
-from controller.state.moment import STARTING_US
-from controller.tests.fakes import START_US, FakeSite, watch_of
-from controller.work.timekeeper import Timekeeper
+from controller.tests.fakes import START_US
+from controller.tests.test_promise_watch import site_of
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
 
@@ -22,13 +21,7 @@ WORK = Maintenance("work", "chile-illinois", BEGINS_US + HOUR_US, BEGINS_US + 2 
 @pytest.fixture
 def site():
     """A site that has found its switches and agents."""
-    site = FakeSite(chile_illinois(), standing=())
-    site.attach_all()
-    site.wire()
-    site.clock.now_us += STARTING_US
-    site.keeper = Timekeeper(site.state, site.use_cases, watch_of(site))
-    site.keeper.step()
-    return site
+    return site_of(chile_illinois())
 
 
 def hold(site):
