@@ -103,11 +103,11 @@ class HttpSession:
         except SecretUnusable as error:
             raise ProviderDenied(request, str(error), "put the secret where the configuration says") from None
         try:
-            asked = self._client.request(method, path, content=content, headers=headers)
-            response = self._loop.run(whole(asked, self._timeout_s))
+            asked = self._client.build_request(method, path, content=content, headers=headers)
+            response = self._loop.run(whole(self._client, asked, self._timeout_s))
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL) as error:
             raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {reason(error)}")) from None
-        except (httpx.HTTPError, OSError) as error:  # OSError: it is not whole in time, or TLS has failed since
+        except (httpx.HTTPError, OSError) as error:  # OSError: not whole in time, too long, or TLS has failed since
             # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
             raise AnswerLost(request, self._shown(f"{type(error).__name__}: {reason(error)}")) from None
         return Reply(request, response.status_code, response.text, self._shown(response.text))

@@ -8,7 +8,7 @@ import binascii
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx
@@ -137,8 +137,8 @@ class Login:
             if token == self._token and now_s >= self._given_s + _AGAIN_S:
                 self._end_s = min(self._end_s, now_s)
 
-    def _asked(self, client: httpx.AsyncClient) -> Awaitable[httpx.Response]:
-        return client.post(self._settings.url, data=self._settings.form())
+    def _asked(self, client: httpx.AsyncClient) -> httpx.Request:
+        return client.build_request("POST", self._settings.url, data=self._settings.form())
 
     def _renew(self) -> None:
         source = f"login at {self._settings.url}"

@@ -177,9 +177,9 @@ class Issuer:
             IssuerSilent: it is not had.
         """
         try:
-            answer = whole_answer(lambda client: client.get(address), self._part_s, self.settings.tls)
+            answer = whole_answer(lambda client: client.build_request("GET", address), self._part_s, self.settings.tls)
             return answer.raise_for_status().json()
-        except (*UNANSWERED, ValueError) as error:
+        except (*UNANSWERED, ValueError, RecursionError) as error:
             raise IssuerSilent(f"{address}: {reason(error)}") from error
 
     def redeemed(self, code: str, verifier: str, redirect: str) -> str:
@@ -194,10 +194,12 @@ class Issuer:
             secret = None if settings.secret is None else client_secret(settings.secret)
             auth = None if secret is None else httpx.BasicAuth(settings.client or "", secret)
             form |= {"client_id": settings.client or ""} if auth is None else {}
-            where, by = self.document()["token_endpoint"], auth or httpx.USE_CLIENT_DEFAULT
-            answer = whole_answer(lambda client: client.post(where, data=form, auth=by), self._part_s, settings.tls)
+            where = self.document()["token_endpoint"]
+            answer = whole_answer(
+                lambda client: client.build_request("POST", where, data=form), self._part_s, settings.tls, auth
+            )
             token = answer.raise_for_status().json()["id_token"]
-        except (*UNANSWERED, KeyError, TypeError, ValueError) as error:
+        except (*UNANSWERED, KeyError, TypeError, ValueError, RecursionError) as error:
             raise IssuerSilent(f"{settings.issuer} has no ID token for this login: {type(error).__name__}") from error
         if not isinstance(token, str):
             raise IssuerSilent(f"{settings.issuer} has no ID token for this login")

@@ -1,33 +1,50 @@
-"""Answers over HTTP that end: whole within a time, or they are not waited for any more.
+"""Answers over HTTP that end: whole within a time and a size, or they are not waited for any more.
 
-A time limit of httpx is for each part of an answer anew, so who answers by drops would have none.
+A time limit of httpx is for each part of an answer anew, so who answers by drops would have none; it limits no size.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from ssl import SSLContext
 
 import httpx
 
 PARTS = 3  # to connect, to begin TLS, to be answered: who takes no longer for each of them is waited for
+MOST_BYTES = 1 << 24  # of a body, as it is without compression
+_OF_ITS_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # of the body as it came
 
 
-async def whole(answer: Awaitable[httpx.Response], part_s: float) -> httpx.Response:
-    """Return an answer, its body too.
+async def whole(
+    client: httpx.AsyncClient, request: httpx.Request, part_s: float, auth: httpx.Auth | None = None
+) -> httpx.Response:
+    """Return the answer to a request, its body too.
 
     Args:
-        answer: it, when it has come.
+        client: by which it is asked.
+        request: made by the same client.
         part_s: how long a part of it may take; the whole may take ``PARTS`` times as long.
+        auth: says who asks; None for what the client has.
 
     Raises:
         TimeoutError: it has taken longer. Connecting has less, as httpx counts: what was asked may have been heard.
+        OSError: it is longer than ``MOST_BYTES``.
         httpx.HTTPError: there is none.
     """
     try:
         async with asyncio.timeout(PARTS * part_s):
-            return await answer
+            answer = await client.send(request, stream=True, auth=auth or httpx.USE_CLIENT_DEFAULT)
+            try:
+                body = bytearray()
+                async for part in answer.aiter_bytes():
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        raise OSError(f"the answer is longer than {MOST_BYTES >> 20} MiB")
+            finally:
+                await answer.aclose()
     except TimeoutError:
         raise TimeoutError(f"the answer is not whole after {PARTS * part_s:.3g} s") from None
+    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _OF_ITS_WAY]
+    return httpx.Response(answer.status_code, headers=headers, content=bytes(body), request=answer.request)
 
 
 def reason(error: BaseException) -> str:
@@ -42,23 +59,24 @@ def reason(error: BaseException) -> str:
 
 
 def whole_answer(
-    ask: Callable[[httpx.AsyncClient], Awaitable[httpx.Response]], part_s: float, tls: SSLContext
+    asked: Callable[[httpx.AsyncClient], httpx.Request], part_s: float, tls: SSLContext, auth: httpx.Auth | None = None
 ) -> httpx.Response:
     """Return the answer to one question, over a connection of its own. Not in a thread that has an event loop.
 
     Args:
-        ask: asks it.
+        asked: the request, for a client.
         part_s: as of :func:`whole`.
         tls: whom to trust.
+        auth: as of :func:`whole`.
 
     Raises:
-        OSError: it is not whole in time, or TLS has failed.
+        OSError: it is not whole in time, or too long, or TLS has failed.
         httpx.HTTPError: there is none.
         httpx.InvalidURL: nobody can be asked there.
     """
 
     async def answer() -> httpx.Response:
         async with httpx.AsyncClient(verify=tls, timeout=part_s) as client:
-            return await whole(ask(client), part_s)
+            return await whole(client, asked(client), part_s, auth)
 
     return asyncio.run(answer())

@@ -1,5 +1,6 @@
-"""Servers that answer by drops: who asks them waits for a time, and goes on."""
+"""Servers that answer by drops, or without end: who asks them waits for a time, and goes on."""
 
+import gzip
 import json
 import socket
 import struct
@@ -17,6 +18,7 @@ from controller.providers.tokens import Login, LoginSettings
 from controller.security.issuer import Issuer, IssuerSilent
 from controller.security.oidc_settings import OidcSettings
 from controller.security.tokens import Role
+from controller.security.whole_answers import MOST_BYTES
 from controller.tests.dripping import DROPS, PART_S, Dripped, at_once, dripping, slow_body, slow_head
 
 INTERIM = Dripped(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 3, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -33,6 +35,25 @@ def test_an_answer_of_a_provider_that_comes_by_drops_is_lost_and_the_next_one_is
             session.sent(method, "/slow", {"a": 1} if method == "POST" else None)
         assert session.sent("GET", "/quick").text == '{"quick": true}'
         assert [line.split()[1] for line in server.asked] == ["/slow", "/quick"]
+        session.close()
+
+
+def squeezed(body):
+    """A good answer, compressed."""
+    short = gzip.compress(body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(short)
+    return Dripped(b"", b"", head + short)
+
+
+@pytest.mark.parametrize("given", [at_once, squeezed])
+def test_an_answer_is_taken_up_to_a_size_and_the_next_one_is_had(given):
+    longest = b" " * (MOST_BYTES - 2) + b"{}"
+    with dripping({"/most": given(longest), "/more": given(longest + b" ")}) as server:
+        session = HttpSession(server.url, None, 60.0)
+        assert session.sent("GET", "/most").text.strip() == "{}"
+        with pytest.raises(AnswerLost, match="longer than 16 MiB"):
+            session.sent("GET", "/more")
+        assert session.sent("GET", "/most").done
         session.close()
 
 
@@ -89,6 +110,14 @@ def test_keys_of_an_issuer_that_answers_by_drops_are_not_waited_for(keys, docume
         assert issuer.has_key(token) is is_known
     assert [one["event"] for one in logs] == ([] if is_known else ["oidc.silent"])
     assert all(one["why"] for one in logs)
+
+
+def test_keys_that_are_too_deep_to_be_read_are_none():
+    parts = {"/keys": at_once(b"[" * 100_000)}
+    with dripping(parts) as server, capture_logs() as logs:
+        parts[DISCOVERY] = at_once(of_itself(server))
+        issuer_of(server).refresh()
+    assert [(one["event"], one["why"].split(": ")[0]) for one in logs] == [("oidc.silent", server.url + "/keys")]
 
 
 def test_a_login_of_somebody_whose_issuer_answers_by_drops_fails():
