@@ -135,7 +135,7 @@ def ovsdb(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> No
     """Make what controllers show to switches, and the authority that switches trust; all of it anew if forced."""
     own = folder / pki_files.TO_SWITCHES
     with _said():
-        is_there = (own / "ca.key").exists()
+        is_there = pki_files.authority_file(own) is not None
         left = {one.name for one in pki_files.listed(own)} - set(names) if is_there and force else set()
         if left:
             raise PkiError(f"no switch would let in {', '.join(sorted(left))} any more: say --name for each controller")
@@ -197,7 +197,7 @@ def revoke(folder: Path, which: str) -> None:
 def _all(folder: Path) -> tuple[Issued, ...]:
     """Return every certificate of a folder, those that controllers show to switches too."""
     own = folder / pki_files.TO_SWITCHES
-    return pki_files.listed(folder) + (pki_files.listed(own) if (own / "ca.key").exists() else ())
+    return pki_files.listed(folder) + (pki_files.listed(own) if pki_files.authority_file(own) else ())
 
 
 def show(folder: Path, *, as_json: bool) -> None:

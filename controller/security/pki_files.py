@@ -17,6 +17,7 @@ revoked ones. So what it trusts is an authority that signs for controllers and f
 """
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,10 +74,8 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
         PkiError: there is one already, or the site's name does not fit into a certificate.
         OSError: the folder cannot be written.
     """
-    if (folder / "ca.key").exists() and not force:
-        raise PkiError(
-            f"{folder / 'ca.key'} exists: another one would make every certificate of it worthless (--force)"
-        )
+    if (its_file := authority_file(folder)) is not None and not force:
+        raise PkiError(f"{its_file} exists: another authority would make every certificate of it worthless (--force)")
     if not 0 < len(site.encode()) <= LONGEST_SITE_BYTES:
         raise PkiError(f"the site's name must have 1 to {LONGEST_SITE_BYTES} bytes, and has {len(site.encode())}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,6 +86,11 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
     _written(folder / "ca.key", pki.key_pem(authority.key), PRIVATE)
     _written(folder / "ca.pem", pki.certificate_pem(authority.certificate), PUBLIC)
     _written(folder / "crl.pem", pki.revocations(authority, (), now), PUBLIC)
+
+
+def authority_file(folder: Path) -> Path | None:
+    """Return a file by which a folder has an authority, or has a link of that name; its key may be kept elsewhere."""
+    return next((path for path in (folder / "ca.key", folder / "ca.pem") if os.path.lexists(path)), None)
 
 
 def site_of(folder: Path) -> str:
@@ -196,18 +200,23 @@ def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path) -> Made:
 
 
 def _authority(folder: Path) -> Authority:
-    hint = f'make it by: headway pki init {folder} --name "your site"'
-    with _read_well(folder / "ca.pem", hint):
+    with _read_well(folder / "ca.pem", _hint(folder, "ca.pem")):
         certificate = certificates_in((folder / "ca.pem").read_bytes())[0]
-    with _read_well(folder / "ca.key", hint):
+    with _read_well(folder / "ca.key", _hint(folder, "ca.key")):
         return Authority(certificate, pki.key_of((folder / "ca.key").read_bytes()))
 
 
 def _revoked(folder: Path) -> dict[int, datetime]:
-    hint = f'{folder} is no authority\'s folder; headway pki init {folder} --name "your site" makes one'
-    with _read_well(folder / "crl.pem", hint):
+    with _read_well(folder / "crl.pem", _hint(folder, "crl.pem")):
         known = revocations_in((folder / "crl.pem").read_bytes())
     return {one.serial_number: one.revocation_date_utc for one in known}
+
+
+def _hint(folder: Path, name: str) -> str:
+    """Return what to do about a file that cannot be read: an authority that is there is not to be made anew."""
+    if authority_file(folder) is None:
+        return f'{folder} is no authority\'s folder; headway pki init {folder} --name "your site" makes one'
+    return f"put the authority's {name} back into {folder}"
 
 
 @contextlib.contextmanager

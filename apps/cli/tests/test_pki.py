@@ -106,6 +106,17 @@ def test_a_pairs_keys_for_switches_are_made_anew_together(run, made):
         x509.load_pem_x509_certificate(pem).verify_directly_issued_by(authority)
 
 
+def test_what_controllers_show_to_switches_is_not_made_anew_while_its_authoritys_key_is_elsewhere(run, made, tmp_path):
+    run("ovsdb", "--name", "ctl-a")
+    (made / "ovsdb" / "ca.key").rename(tmp_path / "kept")
+    before = (made / "ovsdb" / "ca.pem").read_bytes()
+    said = run("ovsdb", "--name", "ctl-b", exit_code=1)[1]
+    assert f"put the authority's ca.key back into {made}/ovsdb" in said
+    assert "no switch would let in ctl-a any more" in run("ovsdb", "--name", "ctl-b", "--force", exit_code=1)[1]
+    assert (made / "ovsdb" / "ca.pem").read_bytes() == before
+    assert {row["name"] for row in json.loads(run("list", "--json")[0])} == {"base20", "ctl-a"}
+
+
 def test_only_hosts_on_which_an_agent_runs_get_an_agents_certificate(run, made):
     network = str(FILES["two-switches"])
     run("agent", "--all", "--network", network)
@@ -181,7 +192,7 @@ def test_an_authority_whose_key_is_gone_is_said_once_for_all(run, made):
     run("agent", "arch", "--network", NETWORK)
     (made / "ca.key").unlink()
     out, err = run("renew", "--within", "900", exit_code=1)
-    assert (out, err.count("\n"), err.count("ca.key")) == ("", 1, 1)
+    assert (out, err.count("\n"), err.count("ca.key: ")) == ("", 1, 1)
 
 
 def test_all_makes_those_that_are_missing(run, made):

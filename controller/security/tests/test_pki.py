@@ -47,6 +47,10 @@ def pems(folder, made, **changes):
     return Pems(**(read | changes))
 
 
+def files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def whats(given_pems, kind=Kind.AGENT, at=NOW):
     return [(problem.field, problem.what.partition(";")[0]) for problem in certificate_faults(given_pems, kind, at)]
 
@@ -87,6 +91,25 @@ def test_a_key_is_written_over_only_by_force(folder):
     assert made.key.read_bytes() == key
     assert agent(folder, force=True).key.read_bytes() != key
     assert len(pki_files.listed(folder)) == 2, "the one before is still good, and listed"
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_an_authority_whose_key_is_kept_elsewhere_is_replaced_only_by_force(tmp_path, folder, is_link):
+    agent(folder)
+    key = (folder / "ca.key").rename(tmp_path / "kept")
+    if is_link:
+        (folder / "ca.key").symlink_to(tmp_path / "unmounted" / "ca.key")
+    before = files(folder)
+    with pytest.raises(PkiError, match=r"ca\.key exists" if is_link else r"ca\.pem exists"):
+        pki_files.init(folder, "another", NOW, 1)
+    with pytest.raises(PkiError, match=r"ca\.key: No such file or directory; put the authority's ca\.key back into "):
+        agent(folder, "base21")
+    assert files(folder) == before
+    key.replace(folder / "ca.key")
+    agent(folder, "base21")
+    (folder / "crl.pem").unlink()
+    with pytest.raises(PkiError, match=r"put the authority's crl\.pem back into "):
+        pki_files.listed(folder)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "192.0.2", "1.2.3.4.5", "ä.example.org", "../ca", "a..b", "*"])
