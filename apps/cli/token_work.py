@@ -80,9 +80,9 @@ def _inside(shown: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _changing(file: Path) -> Iterator[tuple[Token, ...]]:
-    """Yield the tokens, of which nobody else writes others meanwhile; the folder is locked, as the file is replaced."""
+    """Yield the tokens, of which nobody else writes others meanwhile; its folder is locked, as the file is replaced."""
     with _said():
-        folder = os.open(file.parent, os.O_RDONLY)
+        folder = os.open(Path(os.path.realpath(file)).parent, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             yield read_tokens(file)

@@ -46,12 +46,15 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 def write_tokens(path: Path, tokens: tuple[Token, ...]) -> None:
     """Write a file of tokens, whole or not at all; it stays of the user that it was of, or that its folder is of.
 
+    Of a link, what is written takes the place of the file where that leads.
+
     Raises:
         TokensUnusable: it cannot be written.
     """
+    real = Path(os.path.realpath(path))
     try:
-        owner = (path if path.exists() else path.parent).stat()
-        with written_whole(path) as file:
+        owner = (real if real.exists() else real.parent).stat()
+        with written_whole(real) as file:
             if os.geteuid() == 0:
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
             file.write(_TOKENS.dump_json(tokens, indent=1) + b"\n")

@@ -3,6 +3,7 @@
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,20 @@ def test_a_list_has_what_is_kept_and_neither_tokens_nor_hashes(file):
         assert text not in shown
     run(token.app, "revoke", kept["id"], "--file", str(file))
     assert [one["name"] for one in json.loads(file.read_text())] == ["bo"]
+
+
+def test_by_a_link_the_file_where_it_leads_is_changed_and_its_folder_locked(file, tmp_path, monkeypatch):
+    locked = []
+    monkeypatch.setattr("fcntl.flock", lambda folder, _how: locked.append(Path(f"/proc/self/fd/{folder}").readlink()))
+    made(file)
+    link = tmp_path / "etc" / "tokens"
+    link.parent.mkdir()
+    link.symlink_to(file)
+    made(link, "bo")
+    run(token.app, "revoke", "ana", "--file", str(link))
+    assert [one["name"] for one in json.loads(file.read_text())] == ["bo"]
+    assert link.is_symlink()
+    assert locked == [file.parent] * 3
 
 
 def test_where_there_are_no_tokens_it_is_said(file):
