@@ -108,11 +108,11 @@ def make(
     """Make a key and a certificate of a kind; the first name is the files'.
 
     Raises:
-        PkiError: there is one of this name already, or no authority in the folder.
+        PkiError: there is one of this name already, or no authority in the folder that is still good.
         NotAName: one of the names cannot be in a certificate.
         OSError: the folder cannot be written.
     """
-    authority = _authority(folder)
+    authority = _signer(folder, kind, now)
     is_host = kind.is_dialled or kind is Kind.OVSDB  # a controller's, by its name or address
     for name in its_names[not is_host :]:
         pki.general_name(name)  # before it is part of a path
@@ -136,10 +136,10 @@ def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made
     """Make another certificate of the same names for the same key; the older one stays good until it expires.
 
     Raises:
-        PkiError: there is none, or it is revoked: then its key must not be used any more.
+        PkiError: there is none, or its authority has expired; or it is revoked: then its key must not be used any more.
         OSError: the folder cannot be written.
     """
-    authority = _authority(folder)
+    authority = _signer(folder, kind, now)
     stem = folder / _FOLDERS[kind] / name.replace(":", "_")
     with _read_well(stem.with_name(f"{stem.name}.pem"), f"headway pki {kind} makes both anew, revoke lets it go"):
         before = certificates_in(stem.with_name(f"{stem.name}.pem").read_bytes())[0]
@@ -204,6 +204,29 @@ def _authority(folder: Path) -> Authority:
         certificate = certificates_in((folder / "ca.pem").read_bytes())[0]
     with _read_well(folder / "ca.key", _hint(folder, "ca.key")):
         return Authority(certificate, pki.key_of((folder / "ca.key").read_bytes()))
+
+
+def _signer(folder: Path, kind: Kind, now: datetime) -> Authority:
+    """Return the authority of a folder, to sign a certificate of a kind.
+
+    Raises:
+        PkiError: it has expired, and what it signed would be over as well; or there is none.
+    """
+    authority = _authority(folder)
+    end = authority.certificate.not_valid_after_utc
+    if now >= end:
+        anew = ovsdb_anew(folder) if kind is Kind.OVSDB else "headway pki init in another folder"
+        raise PkiError(
+            f"{folder / 'ca.pem'} has expired at {end:%Y-%m-%dT%H:%M:%SZ}: what it signs would be over as well; "
+            f"another authority, and with it all certificates anew: {anew}"
+        )
+    return authority
+
+
+def ovsdb_anew(folder: Path) -> str:
+    """Return the command that makes the authority whose folder this is, and what it lets in at switches, anew."""
+    names = dict.fromkeys(one.name for one in listed(folder))
+    return " ".join(["headway pki ovsdb", str(folder.parent), *(f"--name {name}" for name in names), "--force"])
 
 
 def _revoked(folder: Path) -> dict[int, datetime]:

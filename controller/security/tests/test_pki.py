@@ -208,6 +208,20 @@ def test_an_authority_that_has_expired_is_told(tmp_path):
     assert {field for field, what in found if "has expired" in what} == {"authority", "certificate", "revoked"}
 
 
+def test_an_authority_that_has_expired_signs_nothing(tmp_path):
+    pki_files.init(tmp_path, "short", NOW, 10)
+    agent(tmp_path)
+    before, end = files(tmp_path), NOW + timedelta(days=10)
+    said = r"ca\.pem has expired at 2026-12-01T00:00:00Z.*: headway pki init in another folder"
+    with pytest.raises(PkiError, match=said):
+        pki_files.make(tmp_path, Kind.AGENT, ("base21",), end, 730)
+    with pytest.raises(PkiError, match=said):
+        pki_files.renew(tmp_path, Kind.AGENT, "base20", end, 730)
+    with pytest.raises(PkiError, match=rf": headway pki ovsdb {tmp_path.parent} .*--force"):
+        pki_files.make(tmp_path, Kind.OVSDB, ("ctl", OVSDB_URI), end, 730)
+    assert files(tmp_path) == before
+
+
 def test_a_certificate_of_tomorrow_is_told(folder):
     ((_, what), *_) = whats(pems(folder, agent(folder)), at=NOW - timedelta(days=1))
     assert "is not valid before" in what
