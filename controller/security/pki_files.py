@@ -80,12 +80,14 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
         raise PkiError(f"the site's name must have 1 to {LONGEST_SITE_BYTES} bytes, and has {len(site.encode())}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "issued").mkdir(exist_ok=True, mode=0o700)
+    authority = pki.new_authority(site, now, days)
+    _written(
+        (folder / "ca.key", pki.key_pem(authority.key), PRIVATE),
+        (folder / "ca.pem", pki.certificate_pem(authority.certificate), PUBLIC),
+        (folder / "crl.pem", pki.revocations(authority, (), now), PUBLIC),
+    )
     for made in (folder / "issued").glob("*.pem"):
         made.unlink()  # of the authority that is replaced
-    authority = pki.new_authority(site, now, days)
-    _written(folder / "ca.key", pki.key_pem(authority.key), PRIVATE)
-    _written(folder / "ca.pem", pki.certificate_pem(authority.certificate), PUBLIC)
-    _written(folder / "crl.pem", pki.revocations(authority, (), now), PUBLIC)
 
 
 def authority_file(folder: Path) -> Path | None:
@@ -127,9 +129,8 @@ def make(
         )
     key = pki.new_key()
     made = pki.certificate(authority, kind, its_names, key.public_key(), now + timedelta(days=days))
-    # The key first: a certificate without its key is of no use, and a second run would have to be forced.
-    _written(stem.with_name(f"{stem.name}.key"), pki.key_pem(key), PRIVATE)
-    return _kept(folder, made, kind, stem)
+    # The key first: a certificate without its key is of no use.
+    return _kept(folder, made, kind, stem, (stem.with_name(f"{stem.name}.key"), pki.key_pem(key), PRIVATE))
 
 
 def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made:
@@ -169,7 +170,7 @@ def revoke(folder: Path, which: str, now: datetime) -> tuple[Issued, ...]:
     if not going:
         raise PkiError(f'every certificate of "{which}" has expired or is revoked already')
     revoked = _revoked(folder) | {int(one.serial, 16): now for one in going}
-    _written(folder / "crl.pem", pki.revocations(authority, revoked.items(), now), PUBLIC)
+    _written((folder / "crl.pem", pki.revocations(authority, revoked.items(), now), PUBLIC))
     return going
 
 
@@ -190,20 +191,23 @@ def listed(folder: Path) -> tuple[Issued, ...]:
     return tuple(sorted(found, key=lambda one: (one.kind, one.name, one.ends_s)))
 
 
-def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path) -> Made:
-    """Write a certificate where it is remembered, and where it is taken from."""
+def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path, *before: tuple[Path, bytes, int]) -> Made:
+    """Write a certificate where it is remembered, and where it is taken from, after other files."""
     issued = pki.issued(made, kind, frozenset())
-    path = stem.with_name(f"{stem.name}.pem")
-    _written(folder / "issued" / f"{issued.serial}.pem", pki.certificate_pem(made), PUBLIC)
-    _written(path, pki.certificate_pem(made), PUBLIC)
+    path, pem = stem.with_name(f"{stem.name}.pem"), pki.certificate_pem(made)
+    _written(*before, (folder / "issued" / f"{issued.serial}.pem", pem, PUBLIC), (path, pem, PUBLIC))
     return Made(issued, path, stem.with_name(f"{stem.name}.key"))
 
 
 def _authority(folder: Path) -> Authority:
     with _read_well(folder / "ca.pem", _hint(folder, "ca.pem")):
         certificate = certificates_in((folder / "ca.pem").read_bytes())[0]
-    with _read_well(folder / "ca.key", _hint(folder, "ca.key")):
-        return Authority(certificate, pki.key_of((folder / "ca.key").read_bytes()))
+    hint = _hint(folder, "ca.key")
+    with _read_well(folder / "ca.key", hint):
+        key = pki.key_of((folder / "ca.key").read_bytes())
+    if key.public_key() != certificate.public_key():
+        raise PkiError(f"{folder / 'ca.key'} is not the key of {folder / 'ca.pem'}; {hint}")
+    return Authority(certificate, key)
 
 
 def _signer(folder: Path, kind: Kind, now: datetime) -> Authority:
@@ -257,9 +261,14 @@ def _read_well(path: Path, hint: str) -> Iterator[None]:
         raise PkiError(f"{path} is damaged ({error}); {hint}") from error
 
 
-def _written(path: Path, data: bytes, mode: int) -> None:
-    with written_whole(path, mode) as file:
-        file.write(data)
+def _written(*files: tuple[Path, bytes, int]) -> None:
+    """Write files, each with its mode: all of them are on the disk before one takes its place, in their order."""
+    with contextlib.ExitStack() as whole:  # which leaves the last one first
+        for path, data, mode in reversed(files):
+            file = whole.enter_context(written_whole(path, mode))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def now() -> datetime:

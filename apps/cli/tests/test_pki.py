@@ -138,7 +138,7 @@ def test_a_full_disk_is_said_with_the_file_that_does_not_fit(run, monkeypatch, t
 
     monkeypatch.setattr("os.fsync", full)
     said = run("init", "--name", "La Serena", exit_code=1)[1]
-    assert said == f"headway: {tmp_path}/pki/ca.key: No space left on device\n"
+    assert said == f"headway: {tmp_path}/pki/crl.pem: No space left on device\n"
 
 
 def test_scripts_get_every_certificate_as_json(run, made):

@@ -1,5 +1,6 @@
 """Certificates and the folder of an authority."""
 
+import errno
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -49,6 +50,17 @@ def pems(folder, made, **changes):
 
 def files(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def room_for(some_files):
+    """os.fsync on a disk that has room for so many files more."""
+    left = iter(range(some_files))
+
+    def fsync(_file):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    return fsync
 
 
 def whats(given_pems, kind=Kind.AGENT, at=NOW):
@@ -110,6 +122,27 @@ def test_an_authority_whose_key_is_kept_elsewhere_is_replaced_only_by_force(tmp_
     (folder / "crl.pem").unlink()
     with pytest.raises(PkiError, match=r"put the authority's crl\.pem back into "):
         pki_files.listed(folder)
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [lambda folder: pki_files.init(folder, "x", NOW, 1, force=True), lambda folder: agent(folder, force=True)],
+)
+@pytest.mark.parametrize("fitting", range(3))
+def test_on_a_full_disk_nothing_is_replaced(folder, monkeypatch, fitting, replace):
+    agent(folder)
+    before = files(folder)
+    monkeypatch.setattr("os.fsync", room_for(fitting))
+    with pytest.raises(OSError, match="No space left on device"):
+        replace(folder)
+    assert files(folder) == before
+
+
+def test_a_key_of_another_authority_signs_nothing(tmp_path, folder):
+    pki_files.init(tmp_path / "other", "La Serena", NOW, 3650)
+    (tmp_path / "other" / "ca.key").replace(folder / "ca.key")
+    with pytest.raises(PkiError, match=r"ca\.key is not the key of .*ca\.pem; put the authority's ca\.key back into "):
+        agent(folder)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "192.0.2", "1.2.3.4.5", "ä.example.org", "../ca", "a..b", "*"])
