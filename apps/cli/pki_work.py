@@ -2,9 +2,10 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 from rich.table import Table
@@ -17,6 +18,8 @@ from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
 from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, client_name, switch_uri
 from topology.network import Network
+
+T = TypeVar("T")
 
 # Open vSwitch looks at a certificate once its key's file has changed (openvswitch/ovs-issues, 365).
 SHOW_RENEWED = "touch /etc/openvswitch/NAME.key; ovs-appctl bridge/reconnect"
@@ -77,15 +80,15 @@ def agents(
         stop("say the hosts' names, or --all, one of the two", EXIT_USAGE)
     with _said():
         if everyone:
-            have = _who_had_one(folder, Kind.AGENT)
-            hosts = tuple(host for host in known if host not in have or force)
-        for host in hosts:
-            _echo(pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
+            hosts = known if force else pki_files.without(folder, Kind.AGENT, known)
+        made = _each(hosts, lambda host: pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
     if not hosts:
         typer.echo("every host has a certificate already")
-        return
-    typer.echo("on each host       /etc/headway/: its two files and ca.pem; the key: root:headway, mode 640")
-    typer.echo("agent.yaml         tls: {authority: ca.pem, certificate: HOST.pem, key: HOST.key}")
+    if made:
+        typer.echo("on each host       /etc/headway/: its two files and ca.pem; the key: root:headway, mode 640")
+        typer.echo("agent.yaml         tls: {authority: ca.pem, certificate: HOST.pem, key: HOST.key}")
+    if len(made) < len(hosts):
+        raise typer.Exit(EXIT_FAILED)
 
 
 def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *, force: bool) -> None:
@@ -95,19 +98,19 @@ def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *,
     if unknown:
         stop(f'there is no switch "{unknown[0]}" in the network; there are {", ".join(dpids)}', EXIT_USAGE)
     with _said():
-        have = _who_had_one(folder, Kind.SWITCH)
-        chosen = names or tuple(name for name in dpids if name not in have or force)
-        for name in chosen:
-            _echo(pki_files.make(folder, Kind.SWITCH, (name, switch_uri(dpids[name])), now(), days, force=force))
+        chosen = names or (tuple(dpids) if force else pki_files.without(folder, Kind.SWITCH, dpids))
+        made = _each(
+            chosen,
+            lambda name: pki_files.make(folder, Kind.SWITCH, (name, switch_uri(dpids[name])), now(), days, force=force),
+        )
     if not chosen:
         typer.echo("every switch has a certificate already")
-        return
-    typer.echo("on each switch     /etc/openvswitch/: its two files and ca.pem of headway pki ovsdb, which says more")
-
-
-def _who_had_one(folder: Path, kind: Kind) -> set[str]:
-    """Return the names of who has had a certificate: one that is revoked gets another key only if it is named."""
-    return {one.name for one in pki_files.listed(folder) if one.kind is kind}
+    if made:
+        typer.echo(
+            "on each switch     /etc/openvswitch/: its two files and ca.pem of headway pki ovsdb, which says more"
+        )
+    if len(made) < len(chosen):
+        raise typer.Exit(EXIT_FAILED)
 
 
 def rest(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
@@ -158,7 +161,11 @@ def _named(made: Made) -> str:
 def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
     """Make new certificates for keys that are there; one that cannot be made keeps no other from it."""
     now_s = int(now().timestamp())
-    failures: list[str] = []
+
+    def again(one: Issued) -> Made:
+        own = folder / pki_files.TO_SWITCHES if one.kind is Kind.OVSDB else folder
+        return pki_files.renew(own, one.kind, one.name, now(), days)
+
     with _said():
         by_worth = sorted(_all(folder), key=lambda one: (not one.revoked, one.ends_s))
         newest = {(one.kind, one.name): one for one in by_worth}  # the last one of a name stays
@@ -168,19 +175,10 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
         missing = set(names) - {one.name for one in chosen}
         if missing:
             raise PkiError(f'no certificate was made for "{min(missing)}"')
-        renewed = set[Kind]()
-        for one in chosen:
-            own = folder / pki_files.TO_SWITCHES if one.kind is Kind.OVSDB else folder
-            try:
-                _echo(pki_files.renew(own, one.kind, one.name, now(), days))
-                renewed.add(one.kind)
-            except PkiError as error:
-                failures.append(str(error))
-    if Kind.SWITCH in renewed:
+        renewed = _each(chosen, again)
+    if Kind.SWITCH in {made.issued.kind for made in renewed}:
         typer.echo(f"on each switch     copy its certificate; then, there: {SHOW_RENEWED}")
-    for failure in dict.fromkeys(failures):  # that of the authority is every certificate's
-        typer.echo(f"headway: {failure}", err=True)
-    if failures:
+    if len(renewed) < len(chosen):
         raise typer.Exit(EXIT_FAILED)
     if not chosen:
         typer.echo(f"no certificate ends within {within} days")
@@ -231,6 +229,20 @@ def _row(one: Issued, now_s: int) -> dict[str, str | int | bool | list[str]]:
 
 def _until(one: Issued) -> str:
     return datetime.fromtimestamp(one.ends_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _each(some: Iterable[T], make: Callable[[T], Made]) -> list[Made]:
+    """Make one for each of some, and return them; one that cannot be made is said, and keeps no other from it."""
+    all_made, failures = list[Made](), list[str]()
+    for one in some:
+        try:
+            all_made.append(make(one))
+            _echo(all_made[-1])
+        except PkiError as error:
+            failures.append(str(error))
+    for failure in dict.fromkeys(failures):  # that of the authority is every certificate's
+        typer.echo(f"headway: {failure}", err=True)
+    return all_made
 
 
 def _echo(made: Made) -> None:

@@ -19,7 +19,7 @@ revoked ones. So what it trusts is an authority that signs for controllers and f
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -107,7 +107,7 @@ def site_of(folder: Path) -> str:
 def make(
     folder: Path, kind: Kind, its_names: tuple[str, ...], now: datetime, days: int, *, force: bool = False
 ) -> Made:
-    """Make a key and a certificate of a kind; the first name is the files'.
+    """Make a key and a certificate of a kind; the first name is the files'. A key without a certificate is used.
 
     Raises:
         PkiError: there is one of this name already, or no authority in the folder that is still good.
@@ -120,17 +120,35 @@ def make(
         pki.general_name(name)  # before it is part of a path
     if not is_host and client_name(f"{CLIENT_URI}{its_names[0]}") is None:
         raise NotAName(its_names[0])
-    stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
+    stem = _stem(folder, kind, its_names[0])
     stem.parent.mkdir(exist_ok=True, mode=0o700)  # of an authority from before there were switches'
-    if stem.with_name(f"{stem.name}.key").exists() and not force:
+    key_path = stem.with_name(f"{stem.name}.key")
+    if not key_path.exists() or force:
+        key = pki.new_key()
+    elif stem.with_name(f"{stem.name}.pem").exists():
         raise PkiError(
             f"{stem}.key exists: headway pki renew makes another certificate for it, --force another key too; "
             "the certificate there stays good until it is revoked"
         )
-    key = pki.new_key()
+    elif its_names[0] in _who_is_revoked(folder, kind):
+        raise _no_more(kind, its_names[0])
+    else:
+        with _read_well(key_path, "remove it"):
+            key = pki.key_of(key_path.read_bytes())
     made = pki.certificate(authority, kind, its_names, key.public_key(), now + timedelta(days=days))
     # The key first: a certificate without its key is of no use.
-    return _kept(folder, made, kind, stem, (stem.with_name(f"{stem.name}.key"), pki.key_pem(key), PRIVATE))
+    return _kept(folder, made, kind, stem, (key_path, pki.key_pem(key), PRIVATE))
+
+
+def without(folder: Path, kind: Kind, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some names of whom there is no certificate; who is revoked gets another one only if named.
+
+    Raises:
+        PkiError: there is no authority, or a file is damaged.
+    """
+    revoked = _who_is_revoked(folder, kind)
+    stems = {name: _stem(folder, kind, name) for name in names if name not in revoked}
+    return tuple(name for name, stem in stems.items() if not stem.with_name(f"{stem.name}.pem").exists())
 
 
 def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made:
@@ -141,12 +159,12 @@ def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made
         OSError: the folder cannot be written.
     """
     authority = _signer(folder, kind, now)
-    stem = folder / _FOLDERS[kind] / name.replace(":", "_")
+    stem = _stem(folder, kind, name)
     with _read_well(stem.with_name(f"{stem.name}.pem"), f"headway pki {kind} makes both anew, revoke lets it go"):
         before = certificates_in(stem.with_name(f"{stem.name}.pem").read_bytes())[0]
         key = pki.key_of(stem.with_name(f"{stem.name}.key").read_bytes())
     if before.serial_number in _revoked(folder):
-        raise PkiError(f'the certificate of {kind} "{name}" is revoked: make it a new key, headway pki {kind} --force')
+        raise _no_more(kind, name)
     made = pki.certificate(authority, kind, called(before), key.public_key(), now + timedelta(days=days))
     return _kept(folder, made, kind, stem)
 
@@ -189,6 +207,20 @@ def listed(folder: Path) -> tuple[Issued, ...]:
         if kind is not None and names:
             found.append(pki.issued(made, kind, revoked))
     return tuple(sorted(found, key=lambda one: (one.kind, one.name, one.ends_s)))
+
+
+def _stem(folder: Path, kind: Kind, name: str) -> Path:
+    """Return where somebody's two files are, without their ends."""
+    return folder / _FOLDERS[kind] / name.replace(":", "_")
+
+
+def _who_is_revoked(folder: Path, kind: Kind) -> set[str]:
+    return {one.name for one in listed(folder) if one.kind is kind and one.revoked}
+
+
+def _no_more(kind: Kind, name: str) -> PkiError:
+    """Return what is said of a key that must not be used any more."""
+    return PkiError(f'the certificate of {kind} "{name}" is revoked: make it a new key, headway pki {kind} --force')
 
 
 def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path, *before: tuple[Path, bytes, int]) -> Made:

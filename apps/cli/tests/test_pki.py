@@ -203,6 +203,20 @@ def test_all_makes_those_that_are_missing(run, made):
     assert run("agent", "--all", "--network", NETWORK)[0] == "every host has a certificate already\n"
 
 
+def test_all_makes_those_that_a_full_disk_has_left_out(run, made):
+    (made / "agents" / "base20.pem").unlink()
+    (made / "agents" / "base21.key").touch()
+    out, err = run("agent", "--all", "--network", NETWORK, exit_code=1)
+    assert re.findall(r"(\w+)\.pem and", out) == ["base20", "base22", "base23", "arch"]
+    assert err.startswith(f"headway: {made}/agents/base21.key is damaged")
+    assert err.endswith("remove it\n")
+    (made / "agents" / "base21.key").unlink()
+    assert re.findall(r"(\w+)\.pem and", run("agent", "--all", "--network", NETWORK)[0]) == ["base21"]
+    run("switch", "--network", NETWORK)
+    (made / "switches" / "ls1.pem").unlink()
+    assert re.findall(r"(\w+)\.pem and", run("switch", "--network", NETWORK)[0]) == ["ls1"]
+
+
 def problems_of(text, folder):
     with pytest.raises(AgentConfigError) as caught:
         parsed_settings(text, folder)

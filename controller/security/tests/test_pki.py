@@ -145,6 +145,20 @@ def test_a_key_of_another_authority_signs_nothing(tmp_path, folder):
         agent(folder)
 
 
+def test_a_key_without_its_certificate_is_used_unless_one_of_its_holder_is_revoked(folder):
+    made = agent(folder)
+    key = made.key.read_bytes()
+    made.certificate.unlink()
+    again = agent(folder)
+    assert again.key.read_bytes() == key
+    assert whats(pems(folder, again)) == []
+    pki_files.revoke(folder, "base20", NOW)
+    made.certificate.unlink()
+    with pytest.raises(PkiError, match="is revoked: make it a new key"):
+        agent(folder)
+    assert agent(folder, force=True).key.read_bytes() != key
+
+
 @pytest.mark.parametrize("name", ["", "a b", "-a", "192.0.2", "1.2.3.4.5", "ä.example.org", "../ca", "a..b", "*"])
 def test_what_is_no_name_is_refused(folder, name):
     with pytest.raises(NotAName):
