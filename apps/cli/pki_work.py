@@ -185,8 +185,17 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
 
 
 def revoke(folder: Path, which: str) -> None:
-    """Revoke certificates."""
+    """Revoke certificates; of one that controllers show to switches say what is done instead."""
     with _said():
+        kinds = {one.kind for one in pki_files.named(_all(folder), which)}
+        if Kind.OVSDB in kinds:
+            typer.echo(
+                "headway: switches read no list of revoked ones: what they let in is made anew by "
+                f"{pki_files.ovsdb_anew(folder / pki_files.TO_SWITCHES)}; copy it, to every switch too",
+                err=True,
+            )
+        if kinds == {Kind.OVSDB}:
+            raise typer.Exit(EXIT_FAILED)
         for one in pki_files.revoke(folder, which, now()):
             typer.echo(f"revoked: {one.kind} {one.name}, serial {one.serial}")
     typer.echo(f"copy {folder}/crl.pem to every controller: its holder is turned out within seconds of that")

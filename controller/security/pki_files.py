@@ -18,7 +18,6 @@ revoked ones. So what it trusts is an authority that signs for controllers and f
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -51,7 +50,6 @@ _FOLDERS = {
     Kind.CLIENT: "clients",
     Kind.OVSDB: "controllers",
 }
-_SERIAL = re.compile(r"[0-9a-f]{16,}")
 
 
 class PkiError(HeadwayError):
@@ -178,18 +176,21 @@ def revoke(folder: Path, which: str, now: datetime) -> tuple[Issued, ...]:
     """
     authority = _authority(folder)
     known = listed(folder)
-    serial = which.lower().replace(":", "").removeprefix("0x")
-    named = [one for one in known if which in one.names]
-    if not named and _SERIAL.fullmatch(serial):
-        named = [one for one in known if one.serial == serial]
-    if not named:
+    chosen = named(known, which)
+    if not chosen:
         raise PkiError(f'no certificate was made for "{which}"; there are {", ".join(sorted({k.name for k in known}))}')
-    going = tuple(one for one in named if not one.revoked and one.ends_s > now.timestamp())
+    going = tuple(one for one in chosen if not one.revoked and one.ends_s > now.timestamp())
     if not going:
         raise PkiError(f'every certificate of "{which}" has expired or is revoked already')
     revoked = _revoked(folder) | {int(one.serial, 16): now for one in going}
     _written((folder / "crl.pem", pki.revocations(authority, revoked.items(), now), PUBLIC))
     return going
+
+
+def named(known: tuple[Issued, ...], which: str) -> tuple[Issued, ...]:
+    """Return those certificates that are for a name; if there are none, the one of a serial."""
+    serial = which.lower().replace(":", "").removeprefix("0x")
+    return tuple(one for one in known if which in one.names) or tuple(one for one in known if one.serial == serial)
 
 
 def listed(folder: Path) -> tuple[Issued, ...]:

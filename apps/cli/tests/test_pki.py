@@ -117,6 +117,21 @@ def test_what_controllers_show_to_switches_is_not_made_anew_while_its_authoritys
     assert {row["name"] for row in json.loads(run("list", "--json")[0])} == {"base20", "ctl-a"}
 
 
+def test_of_what_switches_let_in_it_is_said_that_they_read_no_list_of_revoked_ones(run, made):
+    run("controller", "--name", "ctl-a")
+    run("ovsdb", "--name", "ctl-a", "--name", "ctl-b")
+    assert run("revoke", "base20")[1] == ""
+    (serial, _) = [row["serial"] for row in json.loads(run("list", "--json")[0]) if row["kind"] == "ovsdb"]
+    said = (
+        "headway: switches read no list of revoked ones: what they let in is made anew by "
+        f"headway pki ovsdb {made} --name ctl-a --name ctl-b --force; copy it, to every switch too\n"
+    )
+    out, err = run("revoke", "ctl-a")
+    assert out.startswith("revoked: controller ctl-a, serial ")
+    assert err == said
+    assert run("revoke", serial, exit_code=1) == ("", said)
+
+
 def test_only_hosts_on_which_an_agent_runs_get_an_agents_certificate(run, made):
     network = str(FILES["two-switches"])
     run("agent", "--all", "--network", network)
