@@ -18,6 +18,7 @@ from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
 from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, client_name, switch_uri
 from topology.network import Network
+from topology.printable import whole
 
 T = TypeVar("T")
 
@@ -40,6 +41,8 @@ def _said() -> Iterator[None]:
 
 def init(folder: Path, site: str, days: int, *, force: bool) -> None:
     """Make an authority."""
+    if whole(site) != site:
+        stop(f"--name: {site} is not UTF-8 text", EXIT_USAGE)
     with _said():
         pki_files.init(folder, site, now(), days, force=force)
     typer.echo(f"{folder}/ca.key    keep it here, to yourself: who has it can pass for every host and controller")

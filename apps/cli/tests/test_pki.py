@@ -156,6 +156,12 @@ def test_a_full_disk_is_said_with_the_file_that_does_not_fit(run, monkeypatch, t
     assert said == f"headway: {tmp_path}/pki/crl.pem: No space left on device\n"
 
 
+def test_a_sites_name_that_is_not_utf_8_is_said_to_be_none(run, tmp_path):
+    said = run("init", "--name", "La Serena\udcff", exit_code=2)[1]
+    assert said == "headway: --name: La Serena\\udcff is not UTF-8 text\n"
+    assert not (tmp_path / "pki").exists()
+
+
 def test_scripts_get_every_certificate_as_json(run, made):
     run("revoke", "base20")
     (row,) = json.loads(run("list", "--json")[0])
