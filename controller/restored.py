@@ -17,7 +17,6 @@ from controller.plan.sold_by import SoldBy
 from controller.site import Site
 from topology.units import shown_time
 
-NO_PATH = "its path is not in this network"
 _NAMED = 3  # purchases of a circuit; of more it is said how many there are
 
 
@@ -65,17 +64,17 @@ def restored(
 def at_a_restart(site: Site, rows: SavedRows, now_us: int) -> RestartView:
     """Return what would become of what is saved if a controller of a site started now.
 
-    A promise whose path is gone is over for good, or goes on by the other one without a backup. A reservation that
-    there is no room for any more stays, and fails when its circuit has less than all that is in force; one of which
-    that is known already is no news.
+    A promise whose path is gone is over for good, or goes on by the other one without a backup; one between two hosts
+    without a common family is over too. A reservation that there is no room for any more stays, and fails when its
+    circuit has less than all that is in force; one of which that is known already is no news.
     """
     announcements = tuple(announcement_of(body) for body in rows.announcements.values())
     live = tuple(known for known in rows.reservations if known.state not in ENDED)
     ledger = restored(site, rows, announcements, now_us)
-    without_path = frozenset(ledger.gone)
+    gone = dict(ledger.gone)
     unbacked = (known for known in live if known.backup and not ledger.reservations[known.reservation_id].backup)
     known_before = {known.reservation_id for known in live if known.reason.startswith(NOT_AS_PROMISED)}
-    lost = [*_gone(live, announcements, without_path)]
+    lost = [*_gone(live, announcements, gone)]
     lost += (f"{_shown(known)}: {UNBACKED}: {_ways(known.paths)}" for known in unbacked)
     lost += (
         f"{_shown(ledger.reservations[one.reservation_id])}: {one.reason}"
@@ -140,16 +139,16 @@ def _shown_exchange(circuit: str, bought: list[PurchaseRow], before: SoldBy, sel
 
 
 def _gone(
-    reservations: Iterable[Reservation], announcements: Iterable[Announcement], numbers: frozenset[int]
+    reservations: Iterable[Reservation], announcements: Iterable[Announcement], why: Mapping[int, str]
 ) -> Iterator[str]:
-    """Yield what is lost of some promises whose numbers are known."""
+    """Yield what is lost of some promises, of which is known by their number why."""
     for known in reservations:
-        if known.sequence in numbers:
-            yield f"{_shown(known)}: fails: {NO_PATH}: {_ways(known.paths)}"
+        if known.sequence in why:
+            yield f"{_shown(known)}: fails: {why[known.sequence]}: {_ways(known.paths)}"
     for one in announcements:
-        if one.sequence in numbers:
+        if one.sequence in why:
             promised = f"announcement {one.announcement_id}, promised for {shown_time(one.promised_us)}"
-            yield f"{promised}: lapses: {NO_PATH}: {_ways(flow.path for flow in one.flows)}"
+            yield f"{promised}: lapses: {why[one.sequence]}: {_ways(flow.path for flow in one.flows)}"
 
 
 def _shown(known: Reservation) -> str:

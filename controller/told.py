@@ -21,7 +21,7 @@ def told_of_end(ended: EndedAnnouncement) -> dict[str, Value]:
 
 
 def tells_of_gone(events: Events, gone: Iterable[Reservation | EndedAnnouncement]) -> Iterator[Callable[[], None]]:
-    """Yield what publishes that promises have ended because their path is not in the network any more."""
+    """Yield what publishes that promises have ended because the network cannot carry them any more."""
     for one in gone:
         if isinstance(one, Reservation):
             name, why = one.reservation_id, one.reason

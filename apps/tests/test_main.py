@@ -197,7 +197,7 @@ def test_a_check_says_which_promises_a_restart_with_another_network_would_end(co
         assert summary == f"headway: {config}: 1 of 3 promises would not be kept after a start with this network:"
         (images,) = lost
         assert images.startswith(f"headway: {config}: reservation images, 20"), images
-        assert images.endswith(": fails: its path is not in this network: ls1 - south - ch1")
+        assert images.endswith(": fails: its path is not in the network any more: ls1 - south - ch1")
         assert said == []
         code, said, wrong = checked_with("chile-illinois-2")
         assert (code, len(wrong), said) == (1, 1, [f"{config}: this network keeps all promises, 3"])

@@ -15,10 +15,12 @@ from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation, due_event
 from controller.plan.routes import joins
 from controller.plan.unsaved import with_saved
+from topology.addresses import reached_from
 from topology.network import Network
 from topology.present_paths import present_paths
 
 GONE = "its path is not in the network any more"
+UNREACHED = "its two hosts have no family of addresses in common any more"
 UNBACKED = "one of its two paths is not in the network any more: it has no backup"
 
 
@@ -34,7 +36,7 @@ class LedgerPart:
         before: the reservations as they were in the part before, or in the database; None for a new one.
         announcements_before: likewise.
         ended_before: likewise; None for one that has ended now.
-        gone: those reservations, and announcements that have ended, whose path is not in the network any more.
+        gone: those reservations, and announcements that have ended, that this network cannot carry any more.
     """
 
     number: int
@@ -60,14 +62,15 @@ class KeptLedger(Ledger):
         self._parts = 0  # how many were handed over
         self.left: Counter[ReservationState] = Counter()  # how many have ended while this controller led, by how
         self.left_with_key = 0  # how many reservations have left that had an idempotency key
-        self.gone: set[int] = set()  # numbers of what has ended for want of its path; until it is handed over
+        self.gone: dict[int, str] = {}  # by the number of what this network cannot carry, why; until it is handed over
 
     def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
         """Take in what was saved; the calendar is then as it was.
 
-        A promise over a circuit that is gone has ended then; a reservation with a backup goes on by the path that is
-        left. One over a circuit that is there in another form, since another has come beside it or has gone, goes on by
-        that, and one of a site that has another name by this name. All are changes to be saved.
+        A promise over a circuit that is gone has ended then, and one between two hosts without a common family; a
+        reservation with a backup goes on by the path that is left. One over a circuit that is there in another form,
+        since another has come beside it or has gone, goes on by that, and one of a site that has another name by this
+        name. All are changes to be saved.
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
             self._restore_one(known, now_us)
@@ -77,24 +80,33 @@ class KeptLedger(Ledger):
 
     def _restore_one(self, known: Reservation, now_us: int) -> None:
         self._sequence = max(self._sequence, known.sequence)
-        is_there = known.state in ENDED or self._has(*known.paths)
-        here = known if known.state in ENDED else self._at_present_sites(known)
+        has_ended = known.state in ENDED
+        meet = has_ended or self._meet(known.path)
+        is_there = has_ended or (meet and self._has(*known.paths))
+        here = known if has_ended else self._at_present_sites(known)
         if is_there and here is known:
             self._place(known)
             return
-        ways = (known.paths,) if is_there else present_paths(self.network, known.paths) or self._left_of(known.paths)
+        ways = (known.paths,) if is_there else self._ways_of(known.paths) if meet else ()
         moved = (self._on(here, *way) for way in ways)
-        failed = replace(known, state=ReservationState.FAILED, reason=GONE)
+        failed = replace(known, state=ReservationState.FAILED, reason=GONE if meet else UNREACHED)
         now = min(moved, key=self._is_hindered, default=failed)
         written = replace(now, version=known.version + 1, changed_us=now_us)
         self._place(written)
         self._unsaved.put(known.reservation_id, known, written)
         if not ways:
-            self.gone.add(known.sequence)
+            self.gone[known.sequence] = failed.reason
 
-    def _left_of(self, paths: tuple[Path, ...]) -> tuple[tuple[Path, ...], ...]:
-        """Return by which of several paths alone a promise could go on, the first choice first."""
-        return tuple(way for path in paths for way in present_paths(self.network, (path,)))
+    def _meet(self, *paths: Path) -> bool:
+        """Return whether all hosts at the two ends of paths have a family of addresses in common."""
+        ends = ((path[0], path[-1]) for path in paths)
+        pairs = ([self.network.host(end) for end in pair] for pair in ends if self.network.host_names.issuperset(pair))
+        return all(reached_from(source.prefixes, target.prefixes) for source, target in pairs)
+
+    def _ways_of(self, paths: tuple[Path, ...]) -> tuple[tuple[Path, ...], ...]:
+        """Return by which paths, or by which of them alone, a promise could go on, the first choice first."""
+        both = present_paths(self.network, paths)
+        return both or tuple(way for path in paths for way in present_paths(self.network, (path,)))
 
     @staticmethod
     def _on(known: Reservation, path: Path, backup: Path = ()) -> Reservation:
@@ -116,14 +128,16 @@ class KeptLedger(Ledger):
 
     def _restore_announcement(self, announcement: Announcement, now_us: int) -> None:
         self._sequence = max(self._sequence, announcement.sequence)
-        if self._has(*(flow.path for flow in announcement.flows)):
+        paths = tuple(flow.path for flow in announcement.flows)
+        meet = self._meet(*paths)
+        if meet and self._has(*paths):
             self._enter(announcement)
             return
-        now = self._as_led_now(announcement)
+        now = self._as_led_now(announcement) if meet else None
         if now is None:
             self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
             self.ended.add(announcement, Ending.LAPSED, now_us)
-            self.gone.add(announcement.sequence)
+            self.gone[announcement.sequence] = GONE if meet else UNREACHED
             return
         self._unsaved_announcements.put(announcement.announcement_id, announcement, now)
         self._enter(now)
@@ -225,7 +239,7 @@ class KeptLedger(Ledger):
             {n: one for n, one in ended.items() if one is not None},
             *before,
         )
-        gone, self.gone = self.gone, set()
+        gone, self.gone = self.gone, {}
         return replace(part, gone=tuple(part.numbered(gone))) if gone else part
 
     @property

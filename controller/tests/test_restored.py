@@ -67,10 +67,42 @@ def test_what_is_foreseen_of_another_network_is_what_a_start_with_it_ends(url, n
 def test_a_path_that_is_gone_is_named_with_what_was_promised_on_it(url):
     (south,) = foreseen(url, NORTH).lost
     times = "2026-01-01T01:00:00Z to 2026-01-01T01:10:00Z"
-    assert south == f"reservation south, {times}: fails: its path is not in this network: ls1 - south - ch1"
+    assert south == f"reservation south, {times}: fails: its path is not in the network any more: ls1 - south - ch1"
     image_of = foreseen(url, ONE).lost[-1]
     assert image_of.startswith("announcement image, promised for 2026-01-01T00:0")
-    assert image_of.endswith(": lapses: its path is not in this network: base21 - ls1 - north - ch1 - arch")
+    assert image_of.endswith(": lapses: its path is not in the network any more: base21 - ls1 - north - ch1 - arch")
+
+
+def test_what_is_promised_between_hosts_that_have_no_family_in_common_any_more_is_named_and_ends(tmp_path):
+    url = f"sqlite:///{tmp_path}/headway.db"
+    site = ready_site(database=url, network=BOTH)
+    for name, a_end, z_end in (("hosts", "base21", "arch"), ("sites", "la-serena", "champaign")):
+        wanted = asked(start_us=HOUR_US, end_us=HOUR_US + 600 * S, rate_bps=300 * S, a_end=a_end, z_end=z_end)
+        site.use_cases.hold(lambda _, wanted=wanted: wanted, lambda now_us, name=name: created(name, now_us))
+        site.use_cases.commit(name).saved.result()
+    site.announce(image(senders=("base21",)))
+    site.database.close()
+    section = section_of(BOTH)
+    here, there = (site["hosts"] for site in section["sites"].values())
+    here["base21"]["address"] = "2001:db8::1"
+    there["other"] = {"address": "2001:db8::2", "port": "ch1-other", "number": 77, "rate": "1 Gbit/s"}
+    network = described(section)
+    why = "its two hosts have no family of addresses in common any more"
+    reservation, announcement = foreseen(url, network).lost
+    assert reservation.startswith("reservation hosts, ")
+    assert f": fails: {why}: base21 - ls1 - " in reservation
+    assert f": lapses: {why}: base21 - ls1 - " in announcement
+    after = FakeSite(database=url, network=network)
+    after.attach_all()
+    after.converge()
+    assert (after.reservation("hosts").state, after.reservation("hosts").reason) == (ReservationState.FAILED, why)
+    assert after.reservation("sites").state is ReservationState.COMMITTED
+    with after.state.changed:
+        assert after.state.wished.ledger.announcements == {}
+    told = {event.name: event.fields for event in after.state.events.since(0).events}
+    assert told["promises.gone"]["promises"] == 2
+    assert told["reservation.failed"]["why"] == why
+    after.database.close()
 
 
 @pytest.mark.parametrize("left", ["north", "south"])
