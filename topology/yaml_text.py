@@ -1,5 +1,6 @@
 """YAML as people write it, read into plain values that know their lines; whatever PyYAML stumbles over is one error."""
 
+import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import yaml
 
 _MOST_DIGITS = 100
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+)")  # YAML 1.1 has 010 as 8 and 1:30 as 90, too
 
 
 class NotYaml(ValueError):
@@ -57,14 +59,17 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             values.lines[key] = line
 
     def whole(self, node: yaml.ScalarNode) -> int:
-        """Return a whole number that can be shown: of some thousands of digits Python makes no text.
+        """Return a whole number that people read as YAML does, and Python can show: it does no thousands of digits.
 
         Raises:
-            NotYaml: it has more digits than anything has.
+            NotYaml: it is written otherwise than in decimal or as 0x..., or has more digits than anything has.
         """
+        line = node.start_mark.line + 1
         if len(node.value) > _MOST_DIGITS:
-            line = node.start_mark.line + 1
             raise NotYaml(f"line {line}: a number of {len(node.value):,} digits, which nothing has")
+        if not _WHOLE.fullmatch(node.value):
+            cure = "without a 0 before it or as 0x..., or in quotes if it is text"
+            raise NotYaml(f'line {line}: "{node.value}" may be read as several numbers: write it {cure}')
         return int(self.construct_yaml_int(node))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from controller.settings.sections import Duration, Section
+from controller.settings.sections import Count, Duration, Section
 from controller.southbound.openflow.foreign import Ignored, number_of
 from controller.southbound.openflow.state import MatchValue, match
 from topology.problems import Problems
@@ -38,8 +38,8 @@ def _cookie(value: Any) -> tuple[int, int]:
 
 class _IgnoreSection(Section):
     cookie: Annotated[tuple[int, int], BeforeValidator(_cookie)] | None = None
-    table: int | None = Field(default=None, ge=0, le=254)
-    priority: int | None = Field(default=None, ge=0, le=65535)
+    table: Count | None = Field(default=None, ge=0, le=254)
+    priority: Count | None = Field(default=None, ge=0, le=65535)
     match: dict[str, int | str] = Field(default_factory=dict)
 
 

@@ -6,14 +6,14 @@ from controller.providers.credentials import CredentialsSection, token_of
 from controller.providers.kinds import ProviderKind, Seller
 from controller.providers.oscars import OscarsProvider, oscars_terms
 from controller.providers.oscars_values import OscarsPort, OscarsSettings
-from controller.settings.sections import Duration, Section
+from controller.settings.sections import Count, Duration, Section
 from topology.problems import Problems
 
 
 class _EndSection(Section):
     device: str
     port: str
-    vlan: int
+    vlan: Count
 
 
 class OscarsSection(CredentialsSection):

@@ -9,7 +9,7 @@ from controller.plan.purchases import Period
 from controller.providers.kinds import ProviderKind, Seller, UnusableKind, kinds
 from controller.providers.static import StaticProvider
 from controller.settings.file import checked_section
-from controller.settings.sections import Instant, Rate, Section
+from controller.settings.sections import Count, Instant, Rate, Section
 from topology import units
 from topology.network import Network
 from topology.problems import Problems
@@ -27,7 +27,7 @@ class CircuitSection(Section):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    vlan_vid: int | None = Field(default=None, ge=VLAN_VIDS.start, lt=VLAN_VIDS.stop)
+    vlan_vid: Count | None = Field(default=None, ge=VLAN_VIDS.start, lt=VLAN_VIDS.stop)
     schedule: tuple[_CapacitySection, ...] = ()
 
     @property

@@ -13,7 +13,7 @@ from controller.security.oidc_settings import OidcSection, OidcSettings, oidc_se
 from controller.security.token_file import TokensUnusable, read_tokens
 from controller.security.tokens import Principal, Role
 from controller.settings.listen import is_here
-from controller.settings.sections import Duration, Rate, Section, Size
+from controller.settings.sections import Count, Duration, Rate, Section, Size
 from topology.problems import Problems
 
 HOW = (
@@ -31,7 +31,7 @@ class QuotaSection(Section):
     rate: Rate | None = None
     size: Size | None = Field(default=None, alias="bytes")
     ahead: Duration | None = None
-    entries: int | None = Field(default=None, ge=0)
+    entries: Count | None = Field(default=None, ge=0)
 
     def value(self) -> Quota:
         """Return it as the plan knows it."""
@@ -54,7 +54,7 @@ class AccessSection(Section):
     quotas: dict[str, QuotaSection] = Field(default_factory=dict)
     certificates: dict[str, CertificateSection] = Field(default_factory=dict)
     oidc: OidcSection | None = None
-    requests_per_s: int = Field(default=50, ge=1, le=100_000)
+    requests_per_s: Count = Field(default=50, ge=1, le=100_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,20 @@ Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
 
 
+def _no_bool(value: Any) -> Any:
+    """Return what is written for a number.
+
+    Raises:
+        ValueError: it is yes or no, which Python counts as 1 and 0.
+    """
+    if isinstance(value, bool):
+        raise ValueError("is not a whole number")  # noqa: TRY004 what is wrong is the file
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_no_bool)]
+
+
 def _from_folder(path: Path, info: ValidationInfo) -> Path:
     """Return a path; a relative one begins at the ``folder`` of the validation's context."""
     folder: Path = (info.context or {}).get("folder", Path())

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection
-from controller.settings.sections import Duration, Instant, Rate, Section
+from controller.settings.sections import Count, Duration, Instant, Rate, Section
 from controller.whatif.awaited import Delays
 from controller.whatif.supposed import Opening
 from topology import file_values, units
@@ -42,12 +42,12 @@ def _times_of_day(text: object) -> tuple[int, int]:
 class MoverSection(Section):
     """How a program sends."""
 
-    streams: int = Field(default=1, ge=1, le=1024)
+    streams: Count = Field(default=1, ge=1, le=1024)
     block: Size = Field(default=0, ge=0)
     lock_step: bool = False
     checkpoint: Size = Field(default=0, ge=0)
     per_file: Duration = Field(default=0, ge=0)
-    files_at_once: int = Field(default=1, ge=1, le=10_000)
+    files_at_once: Count = Field(default=1, ge=1, le=10_000)
 
 
 class ItemSection(Section):
@@ -67,7 +67,7 @@ class ItemSection(Section):
     deadline: Duration | None = Field(default=None, gt=0)
     within: Duration | None = Field(default=None, gt=0)
     opening: Opening = Opening.WARM
-    lanes: int = Field(default=1, ge=1, le=16)
+    lanes: Count = Field(default=1, ge=1, le=16)
     connects: Literal["sender", "receiver"] = "sender"
     session: Duration = Field(default=0, ge=0)
     deadline_for: Literal["across", "stored"] = "across"
@@ -130,7 +130,7 @@ class StrangerSection(Section):
     target: str = Field(alias="to")
     size: Size = Field(alias="bytes", gt=0)
     algorithm: str
-    streams: int = Field(default=1, ge=1, le=1024)
+    streams: Count = Field(default=1, ge=1, le=1024)
     loss: float = Field(gt=0, lt=0.01)
 
 
@@ -153,5 +153,5 @@ class ScenarioSections(Section):
     fails: FailsSection | None = None
     others: tuple[StrangerSection, ...] = ()
     vary: dict[str, list[Any]] = Field(default_factory=dict)
-    runs: int = Field(default=1, ge=1, le=MOST_RUNS)
-    seed: int = Field(default=1, ge=0, lt=2**63)
+    runs: Count = Field(default=1, ge=1, le=MOST_RUNS)
+    seed: Count = Field(default=1, ge=0, lt=2**63)
