@@ -22,7 +22,6 @@ from controller.database.settings import (
 )
 from controller.errors import ConfigError
 from controller.plan.booking_lead import booking_lead_us
-from controller.plan.purchases import Period
 from controller.plan.sold_by import SoldBy
 from controller.providers import settings as providers
 from controller.providers.kinds import Seller
@@ -55,10 +54,11 @@ from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
 from topology.relinking import tagged
+from topology.wire import Framing
 
 
 class _File(Section):
-    network: Any
+    network: Any = None
     listen: ListenSection = ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
@@ -162,6 +162,8 @@ def _settings(data: object, source: str, folder: Path, problems: Problems) -> Co
     settings = None
     if file is not None:
         beyond = Problems(values=data)
+        if file.network is None and "network" not in wrong:
+            beyond.at("network").add("is missing")
         is_known = not wrong & {"tls", "insecure", "access", "listen"}
         settings = _built(file, folder, beyond, asks_who=is_known and not file.insecure)
         problems.found.extend(beyond.found)
@@ -179,7 +181,7 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         problems: those of the file.
         asks_who: whether it is known that whoever others can reach must ask them who they are.
     """
-    network = network_said(file.network, folder, problems.at("network"))
+    network = None if file.network is None else network_said(file.network, folder, problems.at("network"))
     policy = policy_of(file.policy, frozenset(file.failover.protect), problems.at("policy"))
     if network is not None and policy is not None:
         check_guarantees(network, policy, problems.at("policy"))
@@ -208,18 +210,21 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
     tls = trusted(file.tls, folder, problems.at("tls"))
     shown = to_switches(file.tls, tls, folder, problems.at("tls", "switches"))
-    if network is None or policy is None or openflow is None or rest is None or agents is None:
-        return None
-    flows = standing_flows(file.flows, network, problems.at("flows"))
-    ovsdb = servers(
-        file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"), tls=shown is not None
-    )
+    flows = () if network is None else standing_flows(file.flows, network, problems.at("flows"))
+    switches = None if network is None else [switch.name for switch in network.switches]
+    ovsdb = servers(file.ovsdb, switches, problems.at("ovsdb"), tls=shown is not None)
     database = database_settings(file.store, problems.at("store"))
     proxies = proxies_named(file.listen.proxies, listen.at("proxies"))
     reach = RestReach(str(rest), is_here(str(rest)), by_rest is not None, bool(proxies))
-    network, schedules, sold = _circuits(file, network, folder, problems.at("circuits"))
+    pair = pair_settings(file.pair, database, reach, problems.at("pair"))
+    audited = audit(file.audit, problems.at("audit"))
+    told = webhooks(file.webhooks, folder, problems.at("webhooks"))
+    schedules = providers.schedules(file.circuits, network, problems.at("circuits"))
+    sold, vids = _bought(file, network, folder, problems.at("circuits"))
+    if network is None or policy is None or openflow is None or rest is None or agents is None:
+        return None
     site = Site(
-        network,
+        tagged(network, vids),
         policy,
         flows,
         file.lease // 1000,
@@ -238,7 +243,7 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         ovsdb=ovsdb,
         database=database,
         sellers=sold,
-        audit=audit(file.audit, problems.at("audit")),
+        audit=audited,
         tls=tls,
         switches_tls=(shown or tls) if by_tls else None,
         ovsdb_tls=shown,
@@ -247,19 +252,20 @@ def _built(file: _File, folder: Path, problems: Problems, *, asks_who: bool) -> 
         rest_socket=rest_socket,
         names=names,
         access=access,
-        webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),
-        pair=pair_settings(file.pair, database, reach, problems.at("pair")),
+        webhooks=told,
+        pair=pair,
     )
 
 
-def _circuits(
-    file: _File, network: Network, folder: Path, problems: Problems
-) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, Seller]]:
-    """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
-    sold = providers.sellers(file.circuits, network.framing.mtu_bytes, folder, problems)
+def _bought(
+    file: _File, network: Network | None, folder: Path, problems: Problems
+) -> tuple[dict[str, Seller], dict[str, int]]:
+    """Return, by circuit, who sells it, and the VLAN in which it is handed over."""
+    framing = Framing() if network is None else network.framing
+    sold = providers.sellers(file.circuits, framing.mtu_bytes, folder, problems)
     vids = providers.vlan_vids(file.circuits, sold, problems)
-    providers.check_handed_over(network, sold, problems)
-    for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():
-        problems.at(str(name), "vlan_vid").add("the network says its VLAN already, at each end: take it out here")
-    network = tagged(network, vids)
-    return network, providers.schedules(file.circuits, network, problems), sold
+    if network is not None:
+        providers.check_handed_over(network, sold, problems)
+        for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():
+            problems.at(str(name), "vlan_vid").add("the network says its VLAN already, at each end: take it out here")
+    return sold, vids

@@ -37,18 +37,22 @@ class CircuitSection(Section):
 
 
 def schedules(
-    sections: dict[str, CircuitSection], network: Network, problems: Problems
+    sections: dict[str, CircuitSection], network: Network | None, problems: Problems
 ) -> dict[str, tuple[Period, ...]]:
-    """Return, by circuit, when it has another capacity than its own rate; what is wrong goes to ``problems``."""
-    known = {circuit.name for circuit in network.circuits}
-    for name in sections.keys() - known:
-        problems.at(name).add(f"there is no such circuit; there are {', '.join(known)}")
+    """Return, by circuit, when it has another capacity than its own rate; what is wrong goes to ``problems``.
+
+    Without a network it is not known which circuits there are.
+    """
+    rates = {circuit.name: circuit.rate_bps for circuit in (() if network is None else network.circuits)}
+    if network is not None:
+        for name in sections.keys() - rates.keys():
+            problems.at(name).add(f"there is no such circuit; there are {', '.join(rates)}")
     found = {}
     for name, section in sections.items():
-        usual_bps = next((circuit.rate_bps for circuit in network.circuits if circuit.name == name), 0)
+        usual_bps = rates.get(name)
         here = problems.at(name, "schedule")
         for entry in section.schedule:
-            if entry.rate > usual_bps:
+            if usual_bps is not None and entry.rate > usual_bps:
                 most = units.shown_rate(usual_bps)
                 here.add(f"{units.shown_rate(entry.rate)} is more than the circuit's {most}")
         if section.bought_of and section.schedule:

@@ -14,16 +14,18 @@ LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s
 DEFAULT_OVSDB = "unix:/run/openvswitch/db.sock"
 
 
-def servers(section: Mapping[str, str], switches: Iterable[str], problems: Problems, *, tls: bool) -> dict[str, str]:
+def servers(
+    section: Mapping[str, str], switches: Iterable[str] | None, problems: Problems, *, tls: bool
+) -> dict[str, str]:
     """Return, by switch, the server that has its queues; a problem for each switch that there is not.
 
     Args:
         section: that.
-        switches: those that there are.
+        switches: those that there are; None if that is not known.
         problems: those of the section.
         tls: whether there is something to show to switches, ``tls.switches``.
     """
-    known = set(switches)
+    known = set(section if switches is None else switches)
     for name, remote in section.items():
         if name not in known:
             problems.at(name).add("there is no such switch")
