@@ -74,3 +74,12 @@ def test_a_file_without_a_password_may_be_read_by_everybody(tmp_path, store):
     file.write_text(yaml.safe_dump(GOOD | {"store": store}))
     file.chmod(0o644)
     assert load(file).database.url == store
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "sqlite:///headway.db", "sqlite+pysqlite:///a/b.db"]
+)
+def test_promises_are_kept_neither_in_memory_nor_in_whichever_folder_a_controller_begins(url):
+    why = "store: the database's URL cannot be used: an SQLite database is named by its absolute path; need sqlite:////"
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        parsed(GOOD | {"store": url}, "a")

@@ -12,7 +12,7 @@ from mininet_tests.testing import networks
 from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, switch_uri
 
 NETWORK = str(networks.FILES["chile-illinois"])
-LEAST = {"network": NETWORK, "store": "sqlite://"}
+LEAST = {"network": NETWORK}
 FILES = {
     "authority": "ca.pem",
     "certificate": "controllers/ctl.pem",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -95,9 +96,21 @@ def database_settings(section: DatabaseSection, problems: Problems) -> DatabaseS
     """Return the settings; a problem if the URL names no database that we can use. Nothing is connected to."""
     try:
         Database(section.url)
+        _check_lasting(section.url)
     except UrlNotUsable as error:
         problems.add(error)
     return DatabaseSettings(section.url, section.retention)
+
+
+def _check_lasting(url: str) -> None:
+    """Refuse SQLite in memory, or in whichever folder a controller begins: the next one would know no promise.
+
+    Raises:
+        UrlNotUsable: it is there.
+    """
+    said = make_url(url)
+    if said.get_backend_name() == "sqlite" and not Path(said.database or "").is_absolute():
+        raise UrlNotUsable("an SQLite database is named by its absolute path")
 
 
 _PORT = re.compile(r":[0-9]+$")

@@ -209,10 +209,10 @@ def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float, measure
 
 def command(asked: LaunchRequest) -> list[str]:
     """Return the command that runs an experiment where it belongs."""
-    experiment = asked.experiment
-    module = commands.module(experiment.module, "--out", str(asked.out), *asked.arguments)
+    experiment, out = asked.experiment, str(asked.out.absolute())  # a database's path is absolute
+    module = commands.module(experiment.module, "--out", out, *asked.arguments)
     if experiment.place is Place.LAB:
-        return commands.in_lab("--dilation", str(asked.dilation), "--out", str(asked.out), command=module)
+        return commands.in_lab("--dilation", str(asked.dilation), "--out", out, command=module)
     return commands.isolated(*module) if experiment.place is Place.ISOLATED else module
 
 

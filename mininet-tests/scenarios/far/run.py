@@ -99,7 +99,9 @@ def main() -> int:
     sites = {}
     for number, name in enumerate(asked.rtt):
         tell(number / len(asked.rtt), f"the controller is {name} away")
-        sites[name] = seen(asked.out / name.replace(" ", ""), duration_us(name) / 1e6, asked.rounds, ipv6=asked.ipv6)
+        sites[name] = seen(
+            asked.out.absolute() / name.replace(" ", ""), duration_us(name) / 1e6, asked.rounds, ipv6=asked.ipv6
+        )
     report = {"ipv6": asked.ipv6, "sites": sites} | stated(aims(sites))
     write_report(asked.out, report)
     print_aims(asked.out, report)
