@@ -23,6 +23,7 @@ from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, ad
 from topology.problems import Problems
 
 END_OR_MOVE = "end who listens there, or take another"
+_CURES: dict[int | None, str] = {errno.EADDRINUSE: END_OR_MOVE, errno.EACCES: "take another port"}
 MADE_AT_START = Path("/run/headway-controller")  # by the unit, RuntimeDirectory=; it goes when the controller ends
 
 
@@ -87,7 +88,7 @@ def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:
     try:
         listening_at(address.bare_host, address.port, 1).close()
     except OSError as error:
-        yield f"{address}: {error.strerror or error}: {END_OR_MOVE}"
+        yield f"{address}: {error.strerror or error}: {_CURES.get(error.errno, 'take an address of this machine')}"
 
 
 def _not_usable(url: str, *, is_of_pair: bool) -> Iterator[str]:

@@ -19,7 +19,7 @@ from apps.web_server import BoundedServer
 from controller.northbound.access import LOCAL
 from controller.northbound.proxies import Proxied, Proxies, is_named
 from controller.security.connections import Guest, Limits, OpenConnections, counted_as
-from controller.security.listening import listening_at
+from controller.security.listening import cannot_listen, listening_at
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 from topology.addresses import unmapped
@@ -46,7 +46,10 @@ def web(
     """
     STRANGERS.setLevel(logging.ERROR)
     credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2) if tls else None
-    bound = listening_at(address.bare_host, address.port, BACKLOG)
+    try:
+        bound = listening_at(address.bare_host, address.port, BACKLOG)
+    except OSError as error:
+        raise cannot_listen("REST, listen.rest,", address, error) from error
     open_ones = OpenConnections[Guest](limits.connections, limits.of_one_address)
     served = partial(BoundedProtocol, limits, open_ones, proxies)
     config = uvicorn.Config(

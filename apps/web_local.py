@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import uvicorn
 
+from controller.security.listening import cannot_listen
 from controller.settings.listen import UnixSocket
 
 
@@ -33,12 +34,14 @@ def local_socket(where: UnixSocket | None) -> Iterator[socket.socket | None]:
             if path.is_socket():
                 path.unlink()
         else:
-            raise FileExistsError(f"{where}: another one listens there")
+            raise FileExistsError(f"listen.rest_socket: {where}: another one listens there")
     with socket.socket(socket.AF_UNIX) as bound:
         before = os.umask(0o177)  # it is never open to others, not for a moment
         try:
             bound.bind(where.path)
             bound.listen()  # from now on nobody takes it for one that was left
+        except OSError as error:
+            raise cannot_listen("REST, listen.rest_socket,", where, error) from error
         finally:
             os.umask(before)
         made = path.stat()

@@ -122,3 +122,11 @@ def test_a_number_that_nothing_has_is_a_problem_with_its_line(number, tmp_path):
 def test_a_text_with_a_nul_character_which_no_path_has_is_a_problem_with_its_place(change, place):
     found = problems(GOOD | change)
     assert found[0].startswith(f"{place}: has a NUL character"), found
+
+
+@pytest.mark.parametrize("host", ["bü..x", "two..dots", "a" * 64])
+def test_a_name_that_no_machine_can_have_is_no_address_to_listen_at(host):
+    listen = {"rest": f"tcp:{host}:8080", "openflow": f"tcp:{host}:6653", "agents": f"{host}:50051"}
+    said = problems(GOOD | {"listen": listen, "access": {"anybody": "read"}})
+    places = [line.partition(": ")[0] for line in said if "is not an address to listen at" in line]
+    assert sorted(places) == ["listen.agents", "listen.openflow", "listen.rest"]

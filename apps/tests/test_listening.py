@@ -6,9 +6,11 @@ import socket
 import httpx
 import pytest
 
+from apps.start_check import hindrances_beside
 from apps.web import web
+from apps.web_local import local_socket
 from controller.security.listening import listening_at
-from controller.settings.listen import ListenAddress
+from controller.settings.listen import ListenAddress, UnixSocket
 from controller.southbound.agents.listening import listening
 from controller.southbound.openflow.listener import Address, Listener
 
@@ -62,3 +64,36 @@ def test_any_other_address_is_reached_as_it_says(host, other):
 def test_who_asks_by_a_port_of_both_families_is_known_by_the_address_that_people_know(host, url):
     with web_port() as number:
         assert httpx.get(f"{url}:{number}/", timeout=20).text == host
+
+
+NOT_OURS = "192.0.2.200"  # RFC 5737: nobody has it
+
+
+def test_an_address_that_is_not_this_machine_s_is_named_with_its_key():
+    with pytest.raises(OSError, match=rf"^cannot listen for REST, listen\.rest, at {NOT_OURS}:8080: "):
+        web(who, ListenAddress(NOT_OURS, 8080)).__enter__()
+    with pytest.raises(OSError, match=rf"^cannot listen for switches, listen\.openflow, at {NOT_OURS}:6653: "):
+        Listener(Address(NOT_OURS, 6653))
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("none/rest.sock", "No such file or directory"), ("file", "Address already in use")]
+)
+def test_a_socket_that_cannot_be_made_is_named_with_its_key(tmp_path, path, why):
+    (tmp_path / "file").write_text("")
+    where = UnixSocket(str(tmp_path / path))
+    with pytest.raises(OSError) as error, local_socket(where):  # noqa: PT011
+        pass
+    assert str(error.value) == f"cannot listen for REST, listen.rest_socket, at {where}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("address", "why"), [(f"tcp:{NOT_OURS}:8080", "Cannot assign requested address"), ("tcp:no.invalid:8080", "")]
+)
+def test_where_nobody_could_listen_nobody_is_to_be_ended(tmp_path, address, why):
+    path = tmp_path / "controller.yaml"
+    listen = f"{{rest: '{address}', openflow: nowhere, agents: nowhere}}"
+    path.write_text(f"listen: {listen}\nstore: sqlite:///{tmp_path}/headway.db\n")
+    (said,) = hindrances_beside(path)
+    assert said.startswith(f"listen.rest: {address.removeprefix('tcp:')}: {why}")
+    assert said.endswith(": take an address of this machine")

@@ -22,6 +22,15 @@ def listening_at(host: str, port: int, backlog: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_all)
 
 
+def cannot_listen(whom: str, address: object, error: OSError) -> OSError:
+    """Return an error that says for whom, and where, nobody can listen, and why.
+
+    >>> cannot_listen("agents", "192.0.2.1:50051", OSError(99, "Cannot assign requested address"))
+    OSError('cannot listen for agents at 192.0.2.1:50051: Cannot assign requested address')
+    """
+    return OSError(f"cannot listen for {whom} at {address}: {error.strerror or error}")
+
+
 def answers(path: Path) -> bool:
     """Return whether somebody listens at a path; a dead process may have left its socket there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:

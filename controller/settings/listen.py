@@ -9,6 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pydantic import Field
 
 from controller.settings.sections import Section
+from controller.settings.urls import is_host_name
 from topology.addresses import host_and_port
 from topology.problems import Problems
 
@@ -84,9 +85,11 @@ def _is_host(text: str) -> bool:
 
     >>> _is_host("ctl.local"), _is_host("[fe80::1%eth0]"), _is_host("::"), _is_host("ssl:0.0.0.0"), _is_host("[a]")
     (True, True, True, False, False)
+    >>> _is_host("two..dots"), _is_host("bü..x")
+    (False, False)
     """
     if re.fullmatch(r"[^\s:/\[\]]+", text):
-        return True
+        return is_host_name(text)
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
         return ip_address(bare).version == 6

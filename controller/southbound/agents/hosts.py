@@ -18,6 +18,7 @@ import structlog
 from websockets.frames import CloseCode
 
 from controller.security.connections import OpenConnections, counted_as
+from controller.security.listening import cannot_listen
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
@@ -117,7 +118,7 @@ class HostSessions:
         try:
             self._socket = listening(address)
         except OSError as error:
-            raise OSError(f"cannot listen for agents at {address}: {error.strerror or error}") from error
+            raise cannot_listen("agents", address, error) from error
         if self._tls is not None and self._socket.family != socket.AF_UNIX:
             self._credentials = Credentials(self._tls)
         self._socket.setblocking(False)

@@ -12,7 +12,7 @@ import structlog
 from os_ken.lib import hub
 
 from controller.security.connections import counted_as
-from controller.security.listening import listening_at
+from controller.security.listening import cannot_listen, listening_at
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_end, shown_serial
@@ -76,7 +76,11 @@ class Listener:
         self._endings_s = self._looked_s + ENDING_AGAIN_S
         self._closing = threading.Event()
         self._waiting = selectors.DefaultSelector()
-        self._server = listening_at(address.host, address.port, BACKLOG)
+        try:
+            self._server = listening_at(address.host, address.port, BACKLOG)
+        except OSError as error:
+            where = f"{address.host}:{address.port}"
+            raise cannot_listen("switches, listen.openflow,", where, error) from error
         self._server.setblocking(False)
         self._waiting.register(self._server, selectors.EVENT_READ)
         self.host, self.port = self._server.getsockname()[:2]
