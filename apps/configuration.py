@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -45,7 +45,7 @@ from controller.settings.listen import (
     unix_socket,
 )
 from controller.settings.network import network_said
-from controller.settings.sections import Duration, Section
+from controller.settings.sections import Section, within
 from controller.settings.webhooks import WebhookSection, WebhookSettings, webhooks
 from controller.site import Site
 from controller.southbound.openflow.circuit_ports import too_many_circuits
@@ -61,7 +61,7 @@ class _File(Section):
     network: Any = None
     listen: ListenSection = ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)
-    lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
+    lease: Annotated[int, within("300 ms", "10 min")] = 3_000_000
     hosts_mark: bool = False
     hold_to_receivers: bool = True
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)

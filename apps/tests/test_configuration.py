@@ -107,7 +107,7 @@ def test_a_switch_s_database_is_at_a_path_or_an_address(remote):
         ({"ovsdb": {"ls1": "foo"}}, 'ovsdb.ls1: "foo" is no database, need unix:/PATH, ssl:ADDRESS:PORT or tcp:ADD'),
         ({"ovsdb": {"ls1": "tcp:s1.example.org:6640"}}, 'ovsdb.ls1: "tcp:s1.example.org:6640" is no database, need'),
         ({"ovsdb": {"ls1": "ssl:192.0.2.1:66400"}}, 'ovsdb.ls1: "ssl:192.0.2.1:66400" is no database, need'),
-        ({"lease": "1 ms"}, "lease: Input should be greater than or equal to"),
+        ({"lease": "1 ms"}, "lease: must be between 300 ms and 10 min"),
         ({"circuits": {"mars": {}}}, "circuits.mars: there is no such circuit; there are chile-illinois"),
         ({"circuits": {"chile-illinois": {"schedule": [HALF, HALF]}}}, "circuits.chile-illinois.schedule: two capac"),
         (

@@ -37,7 +37,7 @@ def test_an_entry_is_a_cookie_a_table_and_priority_or_a_match(entry, meant):
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
-        ({"interval": "100 ms"}, "audit.interval: Input should be greater than or equal to 1000000"),
+        ({"interval": "100 ms"}, "audit.interval: must be between 1 s and 1 h"),
         ({"ignore": [{}]}, "audit.ignore[0]: names too much, give cookie, or match, or both table and priority"),
         ({"ignore": [{"table": 0}]}, "audit.ignore[0]: names too much"),
         ({"ignore": [{"cookie": "ours"}]}, 'audit.ignore[0].cookie: "ours" is not a cookie, try 0x77 or 0x7700/0xff00'),

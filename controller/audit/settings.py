@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from controller.settings.sections import Count, Duration, Section
+from controller.settings.sections import Count, Section, within
 from controller.southbound.openflow.foreign import Ignored, number_of
 from controller.southbound.openflow.state import MatchValue, match
 from topology.problems import Problems
@@ -46,7 +46,7 @@ class _IgnoreSection(Section):
 class AuditSection(Section):
     """How often, and what is left alone."""
 
-    interval: Duration = Field(default=10_000_000, ge=1_000_000, le=3_600_000_000)
+    interval: Annotated[int, within("1 s", "1 h")] = 10_000_000
     ignore: tuple[_IgnoreSection, ...] = ()
 
 

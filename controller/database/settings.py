@@ -14,7 +14,7 @@ from controller.database.database import Database
 from controller.database.errors import UrlNotUsable
 from controller.plan.leading import TTL_US
 from controller.settings.listen import is_here
-from controller.settings.sections import Duration, Section
+from controller.settings.sections import Section, within
 from topology import units
 from topology.problems import Problems
 
@@ -122,7 +122,7 @@ class PairSection(Section):
 
     address: str
     others: tuple[str, ...] = ()
-    ttl: Duration = Field(default=TTL_US, ge=200_000, le=60_000_000)
+    ttl: Annotated[int, within("200 ms", "1 min")] = TTL_US
 
 
 @dataclass(frozen=True, slots=True)

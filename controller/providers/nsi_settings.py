@@ -1,5 +1,7 @@
 """The section ``nsi`` of a circuit, and NSI as a kind of provider."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from controller.providers.credentials import CredentialsSection, token_of
@@ -7,7 +9,7 @@ from controller.providers.kinds import ProviderKind, Seller
 from controller.providers.nsi import NsiProvider
 from controller.providers.nsi_tls import ssl_context
 from controller.providers.nsi_values import NsiSettings, TlsFiles
-from controller.settings.sections import Duration, FilePath, Rate, Section
+from controller.settings.sections import FilePath, Rate, Section, within
 from topology.problems import Problems
 
 
@@ -30,9 +32,9 @@ class NsiSection(CredentialsSection):
     moved_from: str = ""
     tls: _TlsSection = _TlsSection()
     rate_step: Rate = Field(default=1_000_000, gt=0)
-    deploy: Duration = Field(default=300_000_000, ge=1_000_000, le=3_600_000_000)
-    settle: Duration = Field(default=600_000_000, ge=10_000_000, le=86_400_000_000)
-    timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
+    deploy: Annotated[int, within("1 s", "1 h")] = 300_000_000
+    settle: Annotated[int, within("10 s", "1 d")] = 600_000_000
+    timeout: Annotated[int, within("1 s", "10 min")] = 30_000_000
 
 
 def _seller(section: NsiSection, mtu_bytes: int, problems: Problems) -> Seller | None:  # noqa: ARG001 - NSI has no MTU

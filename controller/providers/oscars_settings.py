@@ -1,12 +1,12 @@
 """The section ``oscars`` of a circuit, and OSCARS as a kind of provider."""
 
-from pydantic import Field
+from typing import Annotated
 
 from controller.providers.credentials import CredentialsSection, token_of
 from controller.providers.kinds import ProviderKind, Seller
 from controller.providers.oscars import OscarsProvider, oscars_terms
 from controller.providers.oscars_values import OscarsPort, OscarsSettings
-from controller.settings.sections import Count, Duration, Section
+from controller.settings.sections import Count, Section, within
 from topology.problems import Problems
 
 
@@ -25,9 +25,9 @@ class OscarsSection(CredentialsSection):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     moved_from: str = ""
-    deploy: Duration = Field(default=120_000_000, ge=0, le=3_600_000_000)
-    settle: Duration = Field(default=300_000_000, ge=10_000_000, le=86_400_000_000)
-    timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
+    deploy: Annotated[int, within("0 s", "1 h")] = 120_000_000
+    settle: Annotated[int, within("10 s", "1 d")] = 300_000_000
+    timeout: Annotated[int, within("1 s", "10 min")] = 30_000_000
 
 
 def _seller(section: OscarsSection, mtu_bytes: int, problems: Problems) -> Seller | None:

@@ -115,6 +115,8 @@ _PLAIN = {
     "int_type": "is not a whole number",
     "int_from_float": "is not a whole number",
     "string_type": "must be text: put it in quotes",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
 }
 """What pydantic finds, by its name for that, as an operator is told it."""
 

@@ -1,6 +1,7 @@
 """The sections ``policy``, ``failover`` and ``flows``: what each class may have, and who always sends."""
 
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field
 
@@ -9,7 +10,7 @@ from controller.plan.keys import FlowId
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
-from controller.settings.sections import Duration, Fraction, Section
+from controller.settings.sections import Fraction, Section, within
 from controller.site import flow_between
 from topology.network import Network
 from topology.problems import Problems
@@ -38,7 +39,7 @@ class FailoverSection(Section):
     """Which classes are protected, and when a line is believed again."""
 
     protect: tuple[FlowClass, ...] = tuple(sorted(DEFAULT_POLICY.protected))
-    return_after: Duration = Field(default=RETURN_AFTER_US, ge=0, le=3_600_000_000)
+    return_after: Annotated[int, within("0 s", "1 h")] = RETURN_AFTER_US
 
 
 def policy_of(

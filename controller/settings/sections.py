@@ -20,6 +20,19 @@ Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
 
 
+def within(least: str, most: str) -> BeforeValidator:
+    """Return what reads a duration, and refuses one that is not between two others."""
+    bounds_us = range(units.duration_us(least), units.duration_us(most) + 1)
+
+    def read(value: Any) -> int:
+        duration_us = units.duration_us(str(value))
+        if duration_us not in bounds_us:
+            raise ValueError(f"must be between {least} and {most}")
+        return duration_us
+
+    return BeforeValidator(read)
+
+
 def _no_bool(value: Any) -> Any:
     """Return what is written for a number.
 

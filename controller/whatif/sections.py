@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection
-from controller.settings.sections import Count, Duration, Instant, Rate, Section
+from controller.settings.sections import Count, Duration, Instant, Rate, Section, within
 from controller.whatif.awaited import Delays
 from controller.whatif.supposed import Opening
 from topology import file_values, units
@@ -143,7 +143,7 @@ class ScenarioSections(Section):
     circuits: dict[str, SupposedCircuitSection] = Field(default_factory=dict)
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
     failover: FailoverSection = FailoverSection()
-    lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
+    lease: Annotated[int, within("300 ms", "10 min")] = 3_000_000
     flows: tuple[FlowSection, ...] = ()
     workload: tuple[ItemSection, ...] = ()
     stores: dict[str, StoreHoldsSection] = Field(default_factory=dict)
