@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
-_QUANTITY = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-zµ%/]*)\s*")  # more than anything has
+# More digits than anything has; Python writes 0.00005 as 5e-05.
+_QUANTITY = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:e-[0-9]{2})?)\s*([A-Za-zµ%/]*)\s*")
 _DURATION = re.compile(r"(?:\s*[0-9]+(?:\.[0-9]+)?\s*[A-Za-zµ]+)+\s*")
 _PARTS = re.compile(r"[0-9.]+\s*[A-Za-zµ]+")
 _PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -86,8 +87,8 @@ def duration_us(text: str) -> int:
 def fraction_ppm(text: str) -> int:
     """Return a fraction in parts per million.
 
-    >>> fraction_ppm("0.01%"), fraction_ppm("95%"), fraction_ppm("0.47")
-    (100, 950000, 470000)
+    >>> fraction_ppm("0.01%"), fraction_ppm("95%"), fraction_ppm("0.47"), fraction_ppm(str(0.00005))
+    (100, 950000, 470000, 50)
 
     Raises:
         ValueError: not a fraction.

@@ -4,6 +4,7 @@ import pytest
 
 from apps.configuration import parsed
 from apps.tests.test_configuration import GOOD, problems
+from topology.protocol import FlowClass
 
 CIRCUIT = "chile-illinois"
 OIDC = {"issuer": "https://login.example", "audience": "headway"}
@@ -42,3 +43,20 @@ def test_bounds_are_said_as_people_write_them(change, problem):
 def test_the_bounds_themselves_are_within():
     for text, lease_ms in (("300 ms", 300), ("10 min", 600_000)):
         assert parsed(GOOD | {"lease": text}, "test.yaml").site.lease_ms == lease_ms
+
+
+def test_a_small_fraction_is_one_however_python_writes_it():
+    policy = {"urgent": {"guarantee": 0.00005, "cap": 1}}
+    urgent = parsed(GOOD | {"policy": policy}, "test.yaml").site.policy.classes[FlowClass.URGENT]
+    assert urgent.guarantee_ppm == 50
+
+
+def test_capacities_at_one_time_and_an_end_before_the_start_are_said_in_times():
+    first = {"from": "2026-12-24T10:00:00Z", "until": "2026-12-24T12:00:00Z", "rate": "5 Gbit/s"}
+    second = {"from": "2026-12-24T11:00:00Z", "until": "2026-12-24T13:00:00Z", "rate": "4 Gbit/s"}
+    backwards = {"from": "2026-12-25T11:00:00Z", "until": "2026-12-25T10:00:00Z", "rate": "4 Gbit/s"}
+    place = f"circuits.{CIRCUIT}.schedule"
+    assert problems(GOOD | {"circuits": {CIRCUIT: {"schedule": [first, second, backwards]}}}) == (
+        f"{place}: the end, 2026-12-25T10:00:00Z, must come after the start",
+        f"{place}: two capacities from 2026-12-24T11:00:00Z until 2026-12-24T12:00:00Z",
+    )

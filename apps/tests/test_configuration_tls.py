@@ -153,6 +153,19 @@ def test_who_is_known_by_a_certificate_must_be_asked_for_one(folder):
     assert problem == "listen.tls.client: there is no such key", "and nothing of what that has kept from being read"
 
 
+def test_a_name_that_no_certificate_has_and_a_group_that_owns_nothing_are_refused(tmp_path):
+    said = {
+        "ana lopez": {"role": "read"},
+        "ana@example.org": {"role": "read", "groups": ["lsst ops", "", "é"]},
+    }
+    problems = problems_of(LEAST | {"insecure": True, "access": {"certificates": said}}, tmp_path)
+    assert problems == (
+        "access.certificates.ana lopez: no certificate has this name, try that of headway pki client DIR NAME",
+        'access.certificates.ana@example.org.groups[1]: "" is no group, try "lsst"',
+        'access.certificates.ana@example.org.groups[2]: "é" is no group, try "lsst"',
+    )
+
+
 def own_rest(folder):
     """Files of REST that are good."""
     pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30, force=True)

@@ -55,10 +55,14 @@ def schedules(
             if usual_bps is not None and entry.rate > usual_bps:
                 most = units.shown_rate(usual_bps)
                 here.add(f"{units.shown_rate(entry.rate)} is more than the circuit's {most}")
+            if entry.end <= entry.start:
+                here.add(f"the end, {units.shown_time(entry.end)}, must come after the start")
         if section.bought_of and section.schedule:
             problems.at(name).add("one that is bought has no schedule of its own")
         try:
-            periods = [Period(entry.start, entry.end, entry.rate) for entry in section.schedule]
+            periods = [
+                Period(entry.start, entry.end, entry.rate) for entry in section.schedule if entry.start < entry.end
+            ]
             found[name] = StaticProvider(periods).schedule
         except ValueError as error:
             here.add(error)

@@ -6,6 +6,7 @@ from random import Random
 
 from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.provider import CircuitStatus
+from topology.units import shown_time
 
 
 class StaticProvider:
@@ -22,7 +23,8 @@ class StaticProvider:
         self._schedule = tuple(sorted(schedule, key=lambda p: (p.start_us, p.end_us)))
         for before, after in pairwise(self._schedule):
             if after.start_us < before.end_us:
-                raise ValueError(f"two capacities at one time: {before} and {after}")
+                until_us = min(before.end_us, after.end_us)
+                raise ValueError(f"two capacities from {shown_time(after.start_us)} until {shown_time(until_us)}")
 
     @property
     def terms(self) -> Terms | None:

@@ -22,6 +22,7 @@ HOW = (
 )
 
 DEFAULT = "default"  # the quota of each owner that has none of its own
+_CERTIFIED = re.compile(r"[\x21-\x7e]+")  # without a space, as ours and addresses of e-mail are
 _OWNER = re.compile(f"(group|token|certificate|oidc):{OWNER_PATTERN}")
 
 
@@ -106,6 +107,7 @@ def access_settings(
         problems.at("access", "certificates").add(
             "nobody is asked for a certificate: say listen: {tls: {..., clients: ca.pem}}, the authority of theirs"
         )
+    _check_certificates(section.certificates, problems.at("access", "certificates"))
     path = None if section.tokens is None else folder / section.tokens
     if path is not None:
         try:
@@ -124,6 +126,16 @@ def access_settings(
         },
         oidc_settings(section.oidc, folder, problems.at("access", "oidc")),
     )
+
+
+def _check_certificates(said: Mapping[str, CertificateSection], problems: Problems) -> None:
+    """Add a problem for each name that no certificate has, and for each group that can own nothing."""
+    for name, section in said.items():
+        if not _CERTIFIED.fullmatch(name):
+            problems.at(name).add("no certificate has this name, try that of headway pki client DIR NAME")
+        for number, group in enumerate(section.groups):
+            if not re.fullmatch(OWNER_PATTERN, group):
+                problems.at(name, "groups", number).add(f'"{group}" is no group, try "lsst"')
 
 
 def _quotas(said: Mapping[str, QuotaSection], problems: Problems) -> Quotas:

@@ -33,7 +33,7 @@ entries = st.lists(st.builds(lambda s, n: Period(s, s + n, 1), st.integers(0, 20
 def test_two_capacities_at_one_time_are_refused_and_what_touches_is_not(schedule):
     at_once = [sum(p.start_us <= t < p.end_us for p in schedule) for t in range(25)]
     if max(at_once) > 1:
-        with pytest.raises(ValueError, match="two capacities at one time"):
+        with pytest.raises(ValueError, match="two capacities from"):
             StaticProvider(schedule)
     else:
         assert len(StaticProvider(schedule).schedule) == len(schedule)
