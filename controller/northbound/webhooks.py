@@ -10,6 +10,7 @@ import hmac
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
@@ -30,7 +31,8 @@ PATIENCE_S = 5.0  # for an answer
 AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # after so many failures in a row
 LAST_S = 2.0  # so long the end of the process waits for what has happened until then to be told
 GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to anybody
-OURS = "webhook."  # what happens to webhooks is not told by them
+OURS = "webhook."  # what happens to webhooks is not told by them, but that one was given up
+GIVEN_UP = "webhook.given_up"
 
 
 class Delivery(StrEnum):
@@ -56,6 +58,7 @@ class Webhook:
         self._told = events.before
         self._failures = 0
         self._failing_since_s: float | None = None
+        self._missed: Happened | None = None  # the latest that was given up, while nothing is taken
         self.where = host_of(settings.url)
         self.outcomes: Counter[Delivery] = Counter()
 
@@ -82,6 +85,8 @@ class Webhook:
                     return
                 self._told = one.number
             self._told = max(self._told, heard.last)
+            if self._missed is not None and not self._is_told(self._missed) and ended(self._pause_s):
+                return
         self._tell_last()
 
     def _tell_last(self) -> None:
@@ -101,28 +106,46 @@ class Webhook:
     def _delivered(self, one: Happened, ended: Callable[[float], bool]) -> bool:
         """Tell of one event until it is taken, or too old; return whether the process goes on."""
         began_s = time.monotonic()
-        while why := self._refused(one, PATIENCE_S):
+        while not self._is_told(one):
+            if time.monotonic() - began_s > GIVE_UP_S:
+                self._give_up(one)
+                return True
+            if ended(self._pause_s):
+                return False
+        return True
+
+    def _give_up(self, one: Happened) -> None:
+        """Tell no more of an event; that it was given up is told when nothing else is left to tell."""
+        self._events.publish(GIVEN_UP, level="error", where=self.where, event_name=one.name)
+        self.outcomes[Delivery.GIVEN_UP] += 1
+        self._missed = replace(one, name=GIVEN_UP, fields={"event_name": one.name})
+
+    def _is_told(self, one: Happened) -> bool:
+        """Tell of one event once; return whether it was taken."""
+        if why := self._refused(one, PATIENCE_S):
             self.outcomes[Delivery.FAILED] += 1
             if not self._failures:
                 self._failing_since_s = time.monotonic()
                 self._events.publish("webhook.failing", level="error", where=self.where, why=why)
             self._failures += 1
-            if time.monotonic() - began_s > GIVE_UP_S:
-                self._events.publish("webhook.given_up", level="error", where=self.where, event_name=one.name)
-                self.outcomes[Delivery.GIVEN_UP] += 1
-                return True
-            if ended(AGAIN_S[min(self._failures, len(AGAIN_S)) - 1]):
-                return False
+            return False
         if self._failures:
             self._events.publish("webhook.over", where=self.where, failures=self._failures)
         self._failures = 0
         self._failing_since_s = None
+        self._missed = None
         self.outcomes[Delivery.TAKEN] += 1
         return True
 
+    @property
+    def _pause_s(self) -> float:
+        """After a failure."""
+        return AGAIN_S[min(self._failures, len(AGAIN_S)) - 1]
+
     def _refused(self, one: Happened, within_s: float) -> str:
         said = {"type": one.name, "timestamp": shown_time(one.at_us), "data": dict(one.fields)}
-        return why_not_taken(self._settings, f"headway-{one.number}", said, int(self._now_s()), within_s)
+        message_id = f"headway-{one.number}{'-given-up' if one.name == GIVEN_UP else ''}"
+        return why_not_taken(self._settings, message_id, said, int(self._now_s()), within_s)
 
 
 def why_not_taken(

@@ -176,6 +176,28 @@ def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, event
         eventually(lambda: hook.failing_s() > 0.1, within_s=10, what="it is known how long nothing was taken")
 
 
+def test_a_server_that_is_back_after_all_was_given_up_is_told_that_and_fails_no_more(
+    receiver, events, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(webhooks, "GIVE_UP_S", 0.1)
+    receiver.answers = [500] * 10_000
+    with told(events, receiver.url, tmp_path) as hook:
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: "webhook.given_up" in names(events), within_s=10, what="it is given up")
+        failed = hook.outcomes[Delivery.FAILED]
+        eventually(lambda: hook.outcomes[Delivery.FAILED] > failed + 2, within_s=10, what="the server is asked still")
+        assert hook.failing_s() > 0.1
+        receiver.answers = []
+        eventually(lambda: hook.failing_s() == 0, within_s=10, what="it takes something")
+        events.publish("drift.alarm", place="ch1")
+        eventually(lambda: hook.outcomes[Delivery.TAKEN] == 2, within_s=10, what="it tells as before")
+    (first, _), *_, (given_up, said), (_, last) = receiver.hears
+    assert given_up["webhook-id"] == f"{first['webhook-id']}-given-up"
+    assert (json.loads(said)["type"], json.loads(said)["data"]) == ("webhook.given_up", {"event_name": "drift.alarm"})
+    assert json.loads(last)["data"] == {"place": "ch1"}
+    assert names(events) == ["webhook.failing", "webhook.given_up", "webhook.over"]
+
+
 def test_an_answer_without_an_end_is_an_answer(receiver, events, tmp_path):
     receiver.is_endless = True  # as a stream of events that somebody has taken for a webhook
     with told(events, receiver.url, tmp_path) as hook:
