@@ -6,6 +6,7 @@ back with the number it saw last is told what it has missed, or that this is not
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,12 +29,14 @@ class Happened:
     Attributes:
         number: grows by one from each to the next.
         at_us: when, Unix time.
+        monotonic_s: when, by the clock that nobody can set.
         name: what, e.g. ``reservation.held``.
         fields: to what, and how.
     """
 
     number: int
     at_us: int
+    monotonic_s: float
     name: str
     fields: Mapping[str, Value]
 
@@ -93,7 +96,7 @@ class Events:
     def publish(self, name: str, *, level: str = "info", **fields: Value) -> None:
         """Tell everybody who listens, and the log, where it stands under the same name with the same fields."""
         with self._lock:
-            self._latest.append(Happened(self._next, self._now_us(), name, fields))
+            self._latest.append(Happened(self._next, self._now_us(), time.monotonic(), name, fields))
             self._next += 1
             self._wake()
         getattr(log, level)(name, **fields)

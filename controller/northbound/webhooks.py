@@ -30,7 +30,7 @@ LOOK_S = 0.5
 PATIENCE_S = 5.0  # for an answer
 AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # after so many failures in a row
 LAST_S = 2.0  # so long the end of the process waits for what has happened until then to be told
-GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to anybody
+GIVE_UP_S = 3600.0  # an event that is older is of no use to anybody
 OURS = "webhook."  # what happens to webhooks is not told by them, but that one was given up
 GIVEN_UP = "webhook.given_up"
 
@@ -105,13 +105,12 @@ class Webhook:
 
     def _delivered(self, one: Happened, ended: Callable[[float], bool]) -> bool:
         """Tell of one event until it is taken, or too old; return whether the process goes on."""
-        began_s = time.monotonic()
-        while not self._is_told(one):
-            if time.monotonic() - began_s > GIVE_UP_S:
-                self._give_up(one)
+        while time.monotonic() - one.monotonic_s <= GIVE_UP_S:
+            if self._is_told(one):
                 return True
             if ended(self._pause_s):
                 return False
+        self._give_up(one)
         return True
 
     def _give_up(self, one: Happened) -> None:
