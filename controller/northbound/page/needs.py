@@ -18,6 +18,7 @@ BEHIND_US = 5_000_000  # as /healthz: older than that, what who stands by knows 
 UNSAVED_US = 2_000_000  # for longer than that, the database does not answer
 PASSING_US = 2_000_000  # a plan takes a moment to be in force; what is over before needs nobody
 PASSING = frozenset({"plan", "standby", "unsure", "leaderless", TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+SEVERAL = frozenset({TroubleKind.PORT, TroubleKind.ALARM, TroubleKind.FALLBACK})  # at one place, each with its text
 PROMISES = frozenset({TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
 ALONE = LeaderView()
 NOT_CONNECTED = "its agent is not connected"
@@ -274,7 +275,7 @@ class Since:
     """Remembers since when each is so."""
 
     def __init__(self) -> None:
-        self._first_us: dict[tuple[str, str], int] = {}
+        self._first_us: dict[tuple[str, str, str], int] = {}
 
     def seen(self, found: Iterable[Concern], now_us: int) -> tuple[Concern, ...]:
         """Return those that need somebody at a moment, with since when; without what is just passing.
@@ -284,7 +285,8 @@ class Since:
             now_us: Unix time.
         """
         each = tuple(found)
-        keys = [(n.kind, n.place if n.kind == "plan" else n.text) for n in each]
+        # The texts of all others may change: they have counts and measured rates.
+        keys = [(n.kind, n.place, n.text if n.kind in SEVERAL else "") for n in each]
         self._first_us = {key: self._first_us.get(key, now_us) for key in keys}
         dated = (replace(n, since_us=self._first_us[key]) for n, key in zip(each, keys, strict=True))
         return tuple(n for n in dated if n.kind not in PASSING or now_us - n.since_us >= PASSING_US)

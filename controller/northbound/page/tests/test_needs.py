@@ -213,6 +213,33 @@ def test_since_when_begins_anew_when_it_was_over():
     assert since.seen([one], 11)[0].since_us == 11
 
 
+@pytest.mark.parametrize(
+    ("kind", "place", "texts"),
+    [
+        ("late", "image", ("5.0 MB of 2.7 GB have arrived", "5.1 MB of 2.7 GB have arrived")),
+        ("clock", "clock", ("the clock is +12.3 s off", "the clock is +12.4 s off")),
+        ("certificate", "base20", ("base20: it ends in 29 days", "base20: it ends in 28 days")),
+        ("receiver", "base20", ("base20 takes no more than 1.211 Gbit/s", "base20 takes no more than 1.212 Gbit/s")),
+        (module.TroubleKind.PROVIDER, "south", ("south: its provider: 502", "south: its provider: no answer")),
+        (module.TroubleKind.RESERVATION, "r1", ("reservation r1: 1 Gbit/s", "reservation r1: 2 Gbit/s")),
+        (module.TroubleKind.ANNOUNCEMENT, "image", ("announcement image: a", "announcement image: b")),
+    ],
+    ids=str,
+)
+def test_since_when_stays_while_its_words_change(kind, place, texts):
+    since = Since()
+    for at_us in range(0, 60 * S, S):
+        found = since.seen([module.Concern(kind, place, texts[at_us // S % 2])], START_US + at_us)
+    assert [(n.text, n.since_us) for n in found] == [(texts[1], START_US)]
+
+
+def test_of_several_things_at_one_place_each_has_its_time():
+    since = Since()
+    ports = [module.Concern(module.TroubleKind.PORT, "ls1", f"ls1: port {n} is down") for n in (1, 2)]
+    since.seen(ports[:1], 5)
+    assert [n.since_us for n in since.seen(ports, 9)] == [5, 9]
+
+
 def test_an_image_of_which_nothing_comes_is_late_when_its_promise_is_over(site):
     site.announce(image())
     site.converge()
