@@ -55,6 +55,13 @@ STATUS: dict[type[Exception], int] = {
 }
 # What no handler was found for, or whose body could not be read: its status -> the kind of problem.
 NOT_ROUTED = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
+# What a number must be, by pydantic's name for its not being so.
+BOUNDS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
 
 
 def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = None) -> FastAPI:
@@ -186,11 +193,17 @@ async def _invalid(_: Request, error: RequestValidationError) -> Response:
     found = error.errors()
     if any(e["type"] == "json_invalid" for e in found):
         return problem(400, "malformed", f"the body is not JSON: {found[0]['ctx']['error']}", {})
-    errors = [
-        {"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"].removeprefix("Value error, ")} for e in found
-    ]
+    errors = [{"field": ".".join(map(str, e["loc"][1:])), "detail": _wrong(e)} for e in found]
     text = "; ".join(f"{one['field'] or e['loc'][0]}: {one['detail']}" for one, e in zip(errors, found, strict=True))
     return problem(422, "not-valid", text, {"errors": errors})
+
+
+def _wrong(error: dict[str, Any]) -> str:
+    """Return what is wrong with a field, of what pydantic says."""
+    if error["type"] not in BOUNDS:
+        return str(error["msg"]).removeprefix("Value error, ")
+    (bound,) = error["ctx"].values()
+    return f"must be {BOUNDS[error['type']]} {str(bound).removesuffix('.0')}"
 
 
 class SmallBodies:

@@ -92,6 +92,21 @@ def test_a_list_that_makes_no_sense_is_422(idle, query):
     assert (answer.status_code, query.partition("=")[0] in answer.json()["detail"]) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("/v1/reservations?limit=0", "limit: must be at least 1"),
+        ("/v1/reservations?limit=1001", "limit: must be at most 1000"),
+        ("/v1/availability?from=la-serena&to=champaign&rate_bps=0", "rate_bps: must be more than 0"),
+        ("/v1/availability?from=la-serena&to=champaign&max_rtt_ms=2e9", "max_rtt_ms: must be at most 1000000000"),
+    ],
+)
+def test_a_number_that_is_out_of_bounds_is_told_the_bound(idle, query, said):
+    answer = idle.get(query)
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    assert answer.json()["errors"] == [dict(zip(("field", "detail"), said.split(": "), strict=True))]
+
+
 # What is free.
 
 
