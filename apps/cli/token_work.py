@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
+from apps.cli.token import USUAL
 from controller.security.token_file import TokensUnusable, read_tokens, write_tokens
 from controller.security.tokens import Role, Token, new_token
 
@@ -39,6 +40,8 @@ def show(file: Path, *, as_json: bool) -> None:
     """Print what is kept of the tokens, but the hashes."""
     with _said():
         tokens, now = read_tokens(file), datetime.now(UTC)
+    if not tokens and file != USUAL and not file.exists():  # the usual one is made with the first token
+        stop(f"{file}: No such file or directory", EXIT_USAGE)
     shown = [_shown(token, now) for token in tokens]
     if as_json:
         typer.echo(json.dumps(shown))

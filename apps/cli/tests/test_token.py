@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.cli import client, events, identity, token
+from apps.cli import client, events, identity, token, token_work
 from apps.cli.tests.running import CliRunner
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
@@ -138,6 +138,15 @@ def test_by_a_link_the_file_where_it_leads_is_changed_and_its_folder_locked(file
 
 
 def test_where_there_are_no_tokens_it_is_said(file):
+    said = run(token.app, "list", "--file", str(file), exit_code=2)
+    assert said == ("", f"headway: {file}: No such file or directory\n")
+    made(file)
+    run(token.app, "revoke", "ana", "--file", str(file))
+    assert run(token.app, "list", "--file", str(file)) == (f"no tokens in {file}\n", "")
+
+
+def test_where_the_usual_file_is_not_there_yet_there_are_no_tokens(file, monkeypatch):
+    monkeypatch.setattr(token_work, "USUAL", file)
     assert run(token.app, "list", "--file", str(file)) == (f"no tokens in {file}\n", "")
     assert run(token.app, "list", "--json", "--file", str(file)) == ("[]\n", "")
 
