@@ -28,7 +28,9 @@ def cannot_listen(whom: str, address: object, error: OSError) -> OSError:
     >>> cannot_listen("agents", "192.0.2.1:50051", OSError(99, "Cannot assign requested address"))
     OSError('cannot listen for agents at 192.0.2.1:50051: Cannot assign requested address')
     """
-    return OSError(f"cannot listen for {whom} at {address}: {error.strerror or error}")
+    found = OSError(f"cannot listen for {whom} at {address}: {error.strerror or error}")
+    found.errno = error.errno
+    return found
 
 
 def answers(path: Path) -> bool:
