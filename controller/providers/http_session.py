@@ -105,7 +105,7 @@ class HttpSession:
         try:
             asked = self._client.build_request(method, path, content=content, headers=headers)
             response = self._loop.run(whole(self._client, asked, self._timeout_s))
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL, ValueError) as error:
             raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {reason(error)}")) from None
         except (httpx.HTTPError, OSError) as error:  # OSError: not whole in time, too long, or TLS has failed since
             # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.

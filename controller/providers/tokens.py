@@ -145,7 +145,8 @@ class Login:
         asked_s = self._now_s()
         try:
             answer = whole_answer(self._asked, self._part_s, trusted())
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # not "from error": its request has the secret
+        # Not "from error": its request has the secret.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SecretUnusable(source, f"does not answer ({type(error).__name__})") from None
         found = _object(answer.text)
         token, lasts_s = found.get("access_token"), found.get("expires_in")

@@ -11,13 +11,12 @@ import httpx
 
 PARTS = 3  # to connect, to begin TLS, to be answered: who takes no longer for each of them is waited for
 MOST_BYTES = 1 << 24  # of a body, as it is without compression
-_OF_ITS_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # of the body as it came
 
 
 async def whole(
     client: httpx.AsyncClient, request: httpx.Request, part_s: float, auth: httpx.Auth | None = None
 ) -> httpx.Response:
-    """Return the answer to a request, its body too.
+    """Return the answer to a request: its status, and its body, which is UTF-8 (RFC 8259, section 8.1). No headers.
 
     Args:
         client: by which it is asked.
@@ -28,7 +27,7 @@ async def whole(
     Raises:
         TimeoutError: it has taken longer. Connecting has less, as httpx counts: what was asked may have been heard.
         OSError: it is longer than ``MOST_BYTES``.
-        httpx.HTTPError: there is none.
+        httpx.HTTPError: there is none, or its headers make no sense.
     """
     try:
         async with asyncio.timeout(PARTS * part_s):
@@ -43,8 +42,9 @@ async def whole(
                 await answer.aclose()
     except TimeoutError:
         raise TimeoutError(f"the answer is not whole after {PARTS * part_s:.3g} s") from None
-    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _OF_ITS_WAY]
-    return httpx.Response(answer.status_code, headers=headers, content=bytes(body), request=answer.request)
+    except (httpx.InvalidURL, ValueError) as error:  # httpx looks where it would send us, though we do not go there
+        raise httpx.RemoteProtocolError(str(error), request=request) from None
+    return httpx.Response(answer.status_code, content=bytes(body), request=answer.request)
 
 
 def reason(error: BaseException) -> str:
@@ -72,7 +72,7 @@ def whole_answer(
     Raises:
         OSError: it is not whole in time, or too long, or TLS has failed.
         httpx.HTTPError: there is none.
-        httpx.InvalidURL: nobody can be asked there.
+        httpx.InvalidURL, ValueError: nobody can be asked there.
     """
 
     async def answer() -> httpx.Response:

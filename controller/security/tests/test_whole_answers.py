@@ -1,4 +1,4 @@
-"""Servers that answer by drops, or without end: who asks them waits for a time, and goes on."""
+"""Servers that answer by drops, without end or with odd headers: who asks them waits for a time, and goes on."""
 
 import gzip
 import json
@@ -23,6 +23,7 @@ from controller.tests.dripping import DROPS, PART_S, Dripped, at_once, dripping,
 
 INTERIM = Dripped(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 3, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 SLOW = {"body": slow_body(b"{}"), "head": slow_head(b"{}"), "interim answers": INTERIM}
+DISCOVERY = "/.well-known/openid-configuration"
 QUICK = at_once(b'{"quick": true}')
 
 
@@ -54,6 +55,51 @@ def test_an_answer_is_taken_up_to_a_size_and_the_next_one_is_had(given):
             session.sent("GET", "/more")
         assert session.sent("GET", "/most").text.strip() == "{}"
         session.close()
+
+
+def headed(header, body=b"{}"):
+    """A good answer with one header more."""
+    return Dripped(b"", b"", b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s" % (header, len(body), body))
+
+
+CODECS = [b"undefined", b"hex", b"zlib", b"idna", b"utf-7", b"none"]
+ODD_HEADERS = [*(b"Content-Type: text/html; charset=%s" % one for one in CODECS), b"Server: caf\xe9"]
+
+
+@pytest.mark.parametrize("header", ODD_HEADERS)
+def test_an_answer_is_read_as_utf_8_whatever_its_headers_say(header):
+    body = '{"access_token": "+AGE-", "expires_in": 300, "name": "café \ufffd"}'
+    with dripping({"/x": headed(header, body.encode().replace("\ufffd".encode(), b"\xe9"))}) as server:
+        session = HttpSession(server.url, None, PART_S)
+        assert session.sent("GET", "/x").text == body
+        assert Login(LoginSettings(f"{server.url}/x", "headway", "", of("a-secret")), lambda: 1.0).token() == "+AGE-"
+        session.close()
+
+
+@pytest.mark.parametrize(
+    "place", [b"https://xn--0/", b"http://[::1", b"/" + b"a" * 65_530], ids=["idna", "port", "long"]
+)
+def test_an_answer_that_sends_us_nowhere_is_lost(place):
+    away = Dripped(b"", b"", b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % place)
+    with dripping({"/x": away, "/token": away, DISCOVERY: away}) as server:
+        session = HttpSession(server.url, None, PART_S)
+        with pytest.raises(AnswerLost):
+            session.sent("POST", "/x", {})
+        with pytest.raises(SecretUnusable, match="does not answer"):
+            Login(LoginSettings(f"{server.url}/token", "headway", "", of("a-secret"))).token()
+        with pytest.raises(IssuerSilent):
+            issuer_of(server).document()
+        session.close()
+
+
+def test_who_cannot_be_asked_by_his_name_is_not_there():
+    session = HttpSession("https://xn--0/", None, PART_S)
+    with pytest.raises(ProviderUnavailable) as told:
+        session.sent("POST", "/x", {})
+    assert not isinstance(told.value, AnswerLost)
+    with pytest.raises(SecretUnusable, match="does not answer"):
+        Login(LoginSettings("https://xn--0/token", "headway", "", of("a-secret"))).token()
+    session.close()
 
 
 def test_what_was_not_sent_since_tls_comes_by_drops_is_not_lost():
@@ -89,9 +135,6 @@ def of_itself(server):
     """What the server says of itself as an issuer."""
     names = {"jwks_uri": "/keys", "token_endpoint": "/token"}
     return json.dumps({"issuer": server.url} | {name: server.url + path for name, path in names.items()}).encode()
-
-
-DISCOVERY = "/.well-known/openid-configuration"
 
 
 @pytest.mark.parametrize(
