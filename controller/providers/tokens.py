@@ -4,7 +4,6 @@ A token is read, never verified: that is for who accepts it. What is read of it 
 """
 
 import base64
-import binascii
 import json
 import threading
 import time
@@ -23,6 +22,7 @@ from topology.units import shown_time
 
 _EARLY_S = 60  # a token that ends this soon may have ended when it arrives
 _AGAIN_S = 60  # who accepts no token at all has us log in no more often
+_MOST_S = 10**11  # of Unix time: the year 5138
 _TIMEOUT_S = 10.0
 _SHOWN_CHARACTERS = 100
 
@@ -37,16 +37,15 @@ def claims(token: str) -> dict[str, object]:
     if len(parts) != 3:
         return {}
     try:
-        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, binascii.Error):
+        said = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+    except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return _object(said)
 
 
 def ends_s(token: str) -> float | None:
     """Return when a token ends, Unix seconds; None if it does not say."""
-    end = claims(token).get("exp")
-    return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else None
+    return _seconds(claims(token).get("exp"))
 
 
 def ended(token: str, now_s: float) -> str:
@@ -149,16 +148,23 @@ class Login:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SecretUnusable(source, f"does not answer ({type(error).__name__})") from None
         found = _object(answer.text)
-        token, lasts_s = found.get("access_token"), found.get("expires_in")
+        token, lasts_s = found.get("access_token"), _seconds(found.get("expires_in"))
         if answer.status_code != 200 or not isinstance(token, str) or not token:
             why = str(found.get("error_description") or found.get("error") or "no access_token")[:_SHOWN_CHARACTERS]
             raise SecretUnusable(source, f"gives no token: {answer.status_code}, {why}")
-        known_s = asked_s + lasts_s if isinstance(lasts_s, int | float) else ends_s(token)
+        known_s = ends_s(token) if lasts_s is None else asked_s + lasts_s
         self._token, self._given_s = token, asked_s
         self._end_s = asked_s + _EARLY_S if known_s is None else known_s
 
 
-def _object(text: str) -> dict[str, object]:
+def _seconds(value: object) -> float | None:
+    """Return a time of a token's; None if it is no number, or one that no token means."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_S:
+        return None
+    return float(value)
+
+
+def _object(text: str | bytes) -> dict[str, object]:
     try:
         found = without_halves(json.loads(text))
     except (ValueError, RecursionError):

@@ -1,5 +1,7 @@
 """Tokens that are renewed before they end; refusals in one cause for each port."""
 
+import base64
+
 import pytest
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -10,7 +12,7 @@ from controller.providers.oscars_refusals import condensed
 from controller.providers.secrets import Secret
 from controller.providers.tests.buying import LATER, at_first, of, settings
 from controller.providers.tests.faulty import running
-from controller.providers.tokens import Login, LoginSettings
+from controller.providers.tokens import Login, LoginSettings, ends_s
 
 
 class Desk:
@@ -75,6 +77,34 @@ def test_a_login_whose_answer_is_odd_gives_no_token_and_says_why(said, why):
     app.post("/token")(lambda: Response(said))
     with running(app) as url, pytest.raises(SecretUnusable, match=why):
         Login(LoginSettings(f"{url}/token", "headway", "", of("a-secret")), lambda: 1_000.0).token()
+
+
+def a_jwt(said):
+    """A token that says of itself what is said."""
+    return f"e30.{base64.urlsafe_b64encode(said.encode()).decode().rstrip('=')}.x"
+
+
+ODD_ENDS = ["NaN", "Infinity", "1" + "0" * 400, "100000000001", "-1", "true", '"300"']
+
+
+@pytest.mark.parametrize("odd", ODD_ENDS, ids=lambda odd: odd[:12])
+@pytest.mark.parametrize("where", ["expires_in", "exp"])
+def test_an_end_that_no_token_has_is_as_if_none_was_said(where, odd):
+    token = a_jwt(f'{{"exp": {odd}}}') if where == "exp" else a_jwt('{"exp": 5000}')
+    lasts, asked = (f', "expires_in": {odd}' if where == "expires_in" else ""), []
+    app = FastAPI()
+    app.post("/token")(lambda: asked.append(1) or Response(f'{{"access_token": "{token}"{lasts}}}'))
+    now_s = [1_000.0]
+    with running(app) as url:
+        one = Login(LoginSettings(f"{url}/token", "headway", "", of("a-secret")), lambda: now_s[0])
+        for now_s[0] in (1_000.0, 1_060.0, 4_930.0, 4_950.0):
+            assert one.token() == token
+    assert len(asked) == (4 if where == "exp" else 2)
+
+
+def test_what_a_token_says_of_itself_ends_nobody():
+    odd = [*(f'{{"exp": {one}}}' for one in ODD_ENDS), "[" * 100_000, "7"]
+    assert [ends_s(a_jwt(one)) for one in odd] == [None] * len(odd)
 
 
 def test_a_token_that_is_not_accepted_is_given_no_more_and_a_new_one_is_kept_for_a_minute(desk):
