@@ -191,13 +191,17 @@ class NsiProvider:
         log.info("provider.told", connection=there.connection_id, step=what or "terminate", status=reply.status)
 
     def _found(self, name: str) -> NsiConnection | None:
-        """Return the connection of a purchase with its parts; one that is not over, if there are several."""
+        """Return the connection of a purchase with its parts; one that is not over, if there are several.
+
+        Its id is only where to look first: by which name it was asked for says whose it is.
+        """
         known = self._ids.get(name)
         if known is not None:
             path = f"/reservations/{quote(known, safe='')}?detail=full"
             reply = self._answered("GET", path, fine=frozenset({404}))
-            if reply.done:
-                return self._understood(reply, nsi_connection)
+            there = self._understood(reply, nsi_connection) if reply.done else None
+            if there is not None and there.global_id == global_id(name):
+                return there
             del self._ids[name]
         found = self._all(name)
         there = next((one for one in found if one.state in _LIVE), found[0] if found else None)

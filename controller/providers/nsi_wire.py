@@ -42,7 +42,6 @@ class NsiConnection:
         state: where it stands.
         reason: why, in the aggregator's words.
         rate_bps: what it is for, bit/s; None if it does not say.
-        ends: the service termination points (STP) at its ends.
         segments: its parts; none if they were not asked for.
     """
 
@@ -51,7 +50,6 @@ class NsiConnection:
     state: PurchaseState
     reason: str
     rate_bps: int | None
-    ends: tuple[str, str] | None
     segments: tuple[NsiSegment, ...]
 
 
@@ -94,7 +92,10 @@ def accepted(text: str) -> str:
     Raises:
         Unclear: there is none.
     """
-    return text_of(decoded(text), "instance").rpartition("/")[2]
+    name = text_of(decoded(text), "instance").rstrip("/").rpartition("/")[2]
+    if not name:
+        raise Unclear("instance names no connection")
+    return name
 
 
 def nsi_connections(text: str) -> tuple[NsiConnection, ...]:
@@ -145,11 +146,10 @@ def _connection(answer: dict[str, object]) -> NsiConnection:
     if status not in _STATES:
         raise Unclear(f'status is "{status}"')
     name, error = answer.get("globalReservationId"), answer.get("lastError")
-    rate_bps, ends = None, None
+    rate_bps = None
     if answer.get("criteria") is not None:
         p2ps = object_of(object_of(answer["criteria"], "criteria").get("p2ps"), "p2ps")
         rate_bps = whole_of(p2ps, "capacity") * MBPS
-        ends = text_of(p2ps, "sourceSTP"), text_of(p2ps, "destSTP")
     segments = answer.get("segments")
     return NsiConnection(
         connection_id=text_of(answer, "connectionId"),
@@ -157,7 +157,6 @@ def _connection(answer: dict[str, object]) -> NsiConnection:
         state=_STATES[status],
         reason=" ".join(error.split()) if isinstance(error, str) else "",
         rate_bps=rate_bps,
-        ends=ends,
         segments=tuple(_segment(object_of(one, "a segment")) for one in segments) if isinstance(segments, list) else (),
     )
 
