@@ -52,6 +52,7 @@ class NsiProvider:
         self._ids: dict[str, str] = {}  # by purchase, its connection's id
         self._sent: set[str] = set()
         self._wanted: dict[str, Period] = {}
+        self._leaving_us: dict[str, int] = {}  # by purchase, since when it is to be given back
         self._session = HttpSession(settings.url, settings.token, settings.timeout_s, proxy_tls(settings.tls))
 
     def close(self) -> None:
@@ -134,8 +135,10 @@ class NsiProvider:
     def release(self, name: str) -> bool:
         """Return whether nothing is reserved under ``name``; what is built is taken down first, and then terminated.
 
+        What the networks have not decided on can neither be used nor terminated, and may stay so for ever.
+
         Raises:
-            ProviderUnavailable: to be tried again.
+            ProviderUnavailable: to be tried again; or it is still there, longer than both a decision and building take.
             ProviderDenied: our credentials are not accepted.
         """
         live = [one for one in self._all(name) if one.state in _LIVE]
@@ -145,9 +148,14 @@ class NsiProvider:
             elif there.state in {PurchaseState.RESERVED, PurchaseState.FAILED}:
                 self._told(there, "")
         if not live:
-            self._ids.pop(name, None)
-            self._wanted.pop(name, None)
-        return not live
+            for kept in (self._ids, self._wanted, self._leaving_us):
+                kept.pop(name, None)
+            return True
+        settings, now_us = self._settings, self._now_us()
+        if now_us >= self._leaving_us.setdefault(name, now_us) + settings.settle_us + settings.deploy_us:
+            still = f"{live[0].connection_id} is still {live[0].state}, long after it was to be given back"
+            raise ProviderUnavailable(f"release of {name}", f"{still} (its aggregator's operators can terminate it)")
+        return False
 
     def status(self, name: str) -> CircuitStatus:
         """Return what is reserved under ``name``.

@@ -293,10 +293,14 @@ class Purchasing:
             return
         since_us = self._buyer.since_us.setdefault(known.name, self._state.now_us())
         if self._provider.terms is not None and self._state.now_us() >= since_us + self._provider.terms.settle_us:
-            why = "nobody has answered, and it is not there"
+            is_there = status.state is PurchaseState.ASKED
+            why = (
+                "it is there, and nobody has decided on it" if is_there else "nobody has answered, and it is not there"
+            )
             if not self._buyer.happened(known, PurchaseEvent.GIVE_UP, reason=why):
                 return
-            self._buyer.gone.add(known.name)
+            if not is_there:
+                self._buyer.gone.add(known.name)
             self._state.events.publish(
                 "provider.given_up", level="warning", circuit=self._circuit, purchase=known.name, why=why
             )

@@ -261,6 +261,32 @@ def test_a_backup_goes_another_way_at_the_provider_and_if_there_is_none_that_is_
     assert all("share chic-cr6:1/1/b1, nash-cr6:1/1/b1 at their provider" in why for why in said)
 
 
+def test_what_is_there_and_not_decided_is_given_up_said_and_waited_for(opened, nsi, nsi_url):
+    def made(now_us):
+        short = {"settle_us": 60 * S, "deploy_us": 30 * S}
+        return {CIRCUIT: NsiProvider(nsi_settings(nsi_url, timeout_s=5.0, **short), now_us)}
+
+    site, nsi.rules.decide_s = opened(made), 86_400
+    name = site.promised(GIGABIT, START, END)
+    site.pass_to(START_US + 100 * S)
+    (said,) = site.told("provider.given_up")
+    assert said.fields["why"] == "it is there, and nobody has decided on it"
+    assert (len(nsi.creates), site.told("provider.failed")) == (1, [])
+    site.pass_to(START_US + 260 * S)
+    (failed,) = site.told("provider.failed")
+    assert "c0ffee0001 is still asked" in failed.fields["error"]
+    assert "c0ffee0001 is still asked" in site.reservation(name).reason
+    assert len(nsi.creates) == 1
+    nsi.requests.clear()
+    site.pass_to(START_US + 320 * S)
+    assert 1 <= len(nsi.requests) <= 3
+    nsi.rules.decide_s = 4
+    site.pass_to(START + 30 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+    assert [row.connection_id for row in nsi.live()] == ["c0ffee0002"]
+    assert len(site.told("provider.recovered")) == 1
+
+
 class _Stuck(StaticProvider):
     """A provider that does not answer before it is let go."""
 
