@@ -47,6 +47,7 @@ class CircuitBuyer:
     Attributes:
         unsent: purchases that were asked for, and surely not sent: they may be asked for again by their names.
         gone: those that were given back or up, and of which the provider has said that they are not there.
+        settled: those that were given back after they had been seen or refused, or were never sent.
         since_us: since when those are asked for, Unix time.
     """
 
@@ -60,6 +61,7 @@ class CircuitBuyer:
         self._may_decide = may_decide
         self.unsent: set[str] = set()
         self.gone: set[str] = set()
+        self.settled: set[str] = set()
         self.since_us: dict[str, int] = {}
         self._saving: dict[str, Future[None]] = {}  # what was shown
 
@@ -85,6 +87,8 @@ class CircuitBuyer:
         elif isinstance(step, PurchaseChange):
             self._change(step, known)
         elif self.happened(known, PurchaseEvent.RELEASE):
+            if known.state is not PurchaseState.ASKED or known.name in self.unsent:
+                self.settled.add(known.name)
             self.is_given_back(step.name)
 
     def is_given_back(self, name: str) -> bool:
@@ -168,6 +172,7 @@ class CircuitBuyer:
         saved.result()
         self.unsent.discard(name)
         self.gone.discard(name)
+        self.settled.discard(name)
         self.since_us.pop(name, None)
         self._saving.pop(name, None)
 

@@ -28,13 +28,13 @@ from controller.providers.errors import NameTaken, NotInForce, ProviderError, Pr
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.use_cases import UseCases
+from controller.work.backoff import LONGEST_WAIT_US, Backoff
 from controller.work.buying import CircuitBuyer, asked_about
 from controller.work.carried import CarriedReservations
 from controller.work.provider_trouble import ProviderTroubles
 from controller.work.standing_in import backup_circuits, sold_routes, undecided
 from topology.units import shown_rate
 
-_LONGEST_WAIT_US = 60_000_000  # between two tries of what fails
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
 _DROPPED_FOR = 4  # times the provider's longest delay
 
@@ -73,7 +73,8 @@ class Purchasing:
         self._buyer = CircuitBuyer(state, use_cases.saves, circuit, provider, may_decide)
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
-        self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
+        self._again = Backoff(state.now_us)
+        self._anew = Backoff(state.now_us)  # by reservation: what was refused, and is asked for by another name
         self._refusals: dict[str, _Refusal] = {}  # what was refused last
         self._apart_since_us: dict[str, int] = {}  # by reservation: since when another circuit is to choose first
 
@@ -95,12 +96,12 @@ class Purchasing:
         of_provider = [trouble for trouble in troubles if isinstance(trouble, ProviderError)]
         if of_provider:
             self._troubles.report(of_provider[0])
-        elif not (troubles or any(self._again_us.get(name, (0, 0))[1] for name in self._known())):
+        elif not (troubles or self._anew.failing or self._again.failing & self._known()):
             self._troubles.recovered()
 
-    def _known(self) -> tuple[str, ...]:
+    def _known(self) -> frozenset[str]:
         with self._state.changed:
-            return tuple(self._state.wished.purchases[self._circuit])
+            return frozenset(self._state.wished.purchases[self._circuit])
 
     def _attempted(self, name: str, attempt: Callable[[], object]) -> Trouble | None:
         """Carry out something about a purchase, and return what went wrong.
@@ -108,22 +109,18 @@ class Purchasing:
         What a provider does not do is left for longer and longer, so that what cannot be had of one does not keep the
         others from being bought, watched and given back.
         """
-        now_us = self._state.now_us()
         try:
             attempt()
         except DatabaseError as failure:  # others tell of it
             return failure
         except ProviderError as trouble:
-            waited_us = self._again_us.get(name, (0, 0))[1]
-            wait_us = min(_LONGEST_WAIT_US, 2 * waited_us or POLL_US)
-            self._again_us[name] = now_us + wait_us, wait_us
+            self._again.failed(name)
             return trouble
-        if self._again_us.get(name, (0, 0))[1]:
-            self._again_us.pop(name, None)
+        self._again.worked(name)
         return None
 
     def _waits(self, name: str) -> bool:
-        return not self._may_decide() or self._state.now_us() < self._again_us.get(name, (0, 0))[0]
+        return not self._may_decide() or self._again.waits(name)
 
     def _bring_to_plan(self) -> list[Trouble]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
@@ -142,13 +139,14 @@ class Purchasing:
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
             self._carried.note(bought, steps)
+        self._anew.keep({self._first_use(step) for step in steps if isinstance(step, Buy)})
         known = {p.name: p for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
         stuck = [p.period for p in bought if p.state is PurchaseState.DROPPED and p.name not in self._buyer.gone]
         for step in steps:
             # What was not answered is not changed before it is known what became of it.
             near = isinstance(step, PurchaseChange) and step.name in asked
-            near |= isinstance(step, Buy) and self._waits_for_others(step.period)
+            near |= isinstance(step, Buy) and (self._anew_waits(step) or self._waits_for_others(step.period))
             near |= not isinstance(step, Release) and any(step.period.overlap_us(p) > -terms.gap_us for p in stuck)
             if not near and not self._waits(step.name) and not self._was_refused(step):
                 trouble = self._attempted(step.name, partial(self._tried, step, known.get(step.name)))
@@ -199,6 +197,7 @@ class Purchasing:
             # Refused for its name, or for what of ours is there after all? The next step asks by another name.
             if isinstance(step, Buy) and (isinstance(refusal, NameTaken) or self._may_turn_up(step)):
                 self._buyer.happened(asked_about(step, known), PurchaseEvent.REFUSE, reason=refusal.reason)
+                self._anew.failed(self._first_use(step))
                 raise
             self._refused(step, refusal.reason)
             return False
@@ -220,7 +219,7 @@ class Purchasing:
         publish = self._state.events.publish
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
         self._carried.give_way(step.period, f"{reason}{self._advice(step.period)}")
-        until_us = self._state.now_us() + _LONGEST_WAIT_US
+        until_us = self._state.now_us() + LONGEST_WAIT_US
         self._refusals[step.name] = _Refusal(step.period, self._uses(), until_us)
 
     def _advice(self, period: Period) -> str:
@@ -252,10 +251,22 @@ class Purchasing:
             since_us = self._apart_since_us.setdefault(backed[0].reservation_id, now_us)
             return now_us + POLL_US < since_us + OTHERS_FIRST_US
 
+    def _first_use(self, step: Buy) -> str:
+        """Return who needs what is new: each try of it has another name, and another period if it is late."""
+        with self._state.changed:
+            needing = self._carried.needing()
+            uses = (r.reservation_id for r in needing if self._carried.use(r).overlap_us(step.period) > 0)
+            return next(uses, step.name)
+
+    def _anew_waits(self, step: Buy) -> bool:
+        return self._anew.waits(self._first_use(step))
+
     def _may_turn_up(self, step: Buy) -> bool:
+        """Return whether something of ours, of which nobody knows what became, may be in the way of what is new."""
         with self._state.changed:
             known = self._state.wished.purchases[self._circuit].values()
-            return any(p.state is PurchaseState.DROPPED and p.period.overlap_us(step.period) >= 0 for p in known)
+            lost = (p for p in known if p.state is PurchaseState.DROPPED and p.name not in self._buyer.settled)
+            return any(p.period.overlap_us(step.period) >= 0 for p in lost)
 
     def _watch(self) -> list[Trouble]:
         """Ask how each purchase does, and forget what is over; return what went wrong."""
@@ -314,7 +325,7 @@ class Purchasing:
         if terms is None or now_us >= since_us + _DROPPED_FOR * terms.settle_us:
             self._forget(known.name)
         else:
-            self._again_us[known.name] = now_us + _DROPPED_EACH_US, 0
+            self._again.rest(known.name, _DROPPED_EACH_US)
 
     def _take_in(self, known: Purchase) -> None:
         self._provider.tend(known.name, known.period)
@@ -346,6 +357,6 @@ class Purchasing:
 
     def _forget(self, name: str) -> None:
         self._buyer.forget(name)
-        self._again_us.pop(name, None)
+        self._again.forget(name)
         self._since_us.pop(name, None)
         self._refusals.pop(name, None)
