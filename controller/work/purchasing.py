@@ -7,6 +7,7 @@ Hosts may use a circuit only while its provider says that it is up.
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from controller.plan.purchases import (
     Release,
     actions,
     periods,
+    sure_of,
 )
 from controller.providers.errors import NameTaken, NotInForce, ProviderError, ProviderRefused
 from controller.providers.provider import Provider
@@ -37,6 +39,7 @@ from topology.units import shown_rate
 
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
 _DROPPED_FOR = 4  # times the provider's longest delay
+_HELD = frozenset({PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP})
 
 
 Trouble = ProviderError | DatabaseError
@@ -74,6 +77,7 @@ class Purchasing:
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again = Backoff(state.now_us)
+        self._changes = Backoff(state.now_us)  # apart, so that what is bought is looked at while its change fails
         self._anew = Backoff(state.now_us)  # by reservation: what was refused, and is asked for by another name
         self._refusals: dict[str, _Refusal] = {}  # what was refused last
         self._apart_since_us: dict[str, int] = {}  # by reservation: since when another circuit is to choose first
@@ -96,14 +100,14 @@ class Purchasing:
         of_provider = [trouble for trouble in troubles if isinstance(trouble, ProviderError)]
         if of_provider:
             self._troubles.report(of_provider[0])
-        elif not (troubles or self._anew.failing or self._again.failing & self._known()):
+        elif not (troubles or self._changes.failing or self._anew.failing or self._again.failing & self._known()):
             self._troubles.recovered()
 
     def _known(self) -> frozenset[str]:
         with self._state.changed:
             return frozenset(self._state.wished.purchases[self._circuit])
 
-    def _attempted(self, name: str, attempt: Callable[[], object]) -> Trouble | None:
+    def _attempted(self, waiting: Backoff, name: str, attempt: Callable[[], object]) -> Trouble | None:
         """Carry out something about a purchase, and return what went wrong.
 
         What a provider does not do is left for longer and longer, so that what cannot be had of one does not keep the
@@ -114,13 +118,13 @@ class Purchasing:
         except DatabaseError as failure:  # others tell of it
             return failure
         except ProviderError as trouble:
-            self._again.failed(name)
+            waiting.failed(name)
             return trouble
-        self._again.worked(name)
+        waiting.worked(name)
         return None
 
-    def _waits(self, name: str) -> bool:
-        return not self._may_decide() or self._again.waits(name)
+    def _waits(self, waiting: Backoff, name: str) -> bool:
+        return not self._may_decide() or waiting.waits(name)
 
     def _bring_to_plan(self) -> list[Trouble]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
@@ -139,6 +143,7 @@ class Purchasing:
             bought = tuple(self._state.wished.purchases[self._circuit].values())
             steps = actions(wanted, bought, terms, self._state.now_us(), self._new_name)
             self._carried.note(bought, steps)
+        self._changes.keep({p.name for p in bought if p.state in _HELD})
         self._anew.keep({self._first_use(step) for step in steps if isinstance(step, Buy)})
         known = {p.name: p for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
@@ -148,8 +153,9 @@ class Purchasing:
             near = isinstance(step, PurchaseChange) and step.name in asked
             near |= isinstance(step, Buy) and (self._anew_waits(step) or self._waits_for_others(step.period))
             near |= not isinstance(step, Release) and any(step.period.overlap_us(p) > -terms.gap_us for p in stuck)
-            if not near and not self._waits(step.name) and not self._was_refused(step):
-                trouble = self._attempted(step.name, partial(self._tried, step, known.get(step.name)))
+            waiting = self._changes if isinstance(step, PurchaseChange) else self._again
+            if not near and not self._waits(waiting, step.name) and not self._was_refused(step):
+                trouble = self._attempted(waiting, step.name, partial(self._tried, step, known.get(step.name)))
                 troubles += [trouble] if trouble is not None else []
                 if isinstance(trouble, DatabaseError):
                     break
@@ -181,7 +187,7 @@ class Purchasing:
             known = self._state.wished.purchases[self._circuit].get(step.name)
         if isinstance(step, Release):
             return known is None or step.name in self._buyer.gone
-        return known is not None and not self._waits(step.name)
+        return known is not None and not self._waits(self._changes, step.name)
 
     def _tried(self, step: Action, known: Purchase | None) -> bool:
         """Carry out a step that was decided for ``known``; return False if it is refused, which undoes what needed it.
@@ -277,7 +283,7 @@ class Purchasing:
             look: Callable[[], object] = partial(self._take_in, known)
             is_over = known.period.end_us <= now_us
             if known.state is PurchaseState.ENDED or (is_over and self._ends_itself):
-                trouble = self._attempted(known.name, partial(self._forget, known.name))
+                trouble = self._attempted(self._again, known.name, partial(self._forget, known.name))
                 troubles += [trouble] if trouble is not None else []
                 continue
             if is_over and known.state is not PurchaseState.DROPPED:
@@ -288,15 +294,16 @@ class Purchasing:
                 look = partial(self._tried, Buy(known.name, known.period), known)
             elif known.state is PurchaseState.ASKED:
                 look = partial(self._find_out, known)
-            if (is_over or known.state is not PurchaseState.FAILED) and not self._waits(known.name):
-                trouble = self._attempted(known.name, look)
+            is_watched = is_over or known.state is not PurchaseState.FAILED
+            if is_watched and not self._waits(self._again, known.name):
+                trouble = self._attempted(self._again, known.name, look)
                 troubles += [trouble] if trouble is not None else []
         return troubles
 
     def _find_out(self, known: Purchase) -> None:
         """Look what became of a purchase that nobody has answered for; give it up once nothing can come of it."""
         status = self._provider.status(known.name)
-        if status.state in {PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP}:
+        if status.state in _HELD:
             self._buyer.happened(known, PurchaseEvent.SELL, status.period)
             return
         if status.refused:
@@ -331,9 +338,11 @@ class Purchasing:
         self._provider.tend(known.name, known.period)
         status = self._provider.status(known.name)
         period = status.period or known.period
+        if self._changes.waits(known.name):  # it may still be carried out: no more than both rates is counted on
+            period = sure_of(period, known.period)
         seen = (status.state, status.reason, period, status.lacks, status.route)
         if seen != (known.state, known.reason, known.period, known.lacks, known.route):
-            if not self._buyer.show(known.name, status):
+            if not self._buyer.show(known.name, replace(status, period=period)):
                 return
             self._state.events.publish(
                 "provider.state", circuit=self._circuit, purchase=known.name, state=status.state, why=status.reason
@@ -342,7 +351,9 @@ class Purchasing:
                 self._state.events.publish(
                     "provider.lacks", level="error", circuit=self._circuit, purchase=known.name, why=status.lacks
                 )
-        if status.state is PurchaseState.UP:
+        elif not self._changes.waits(known.name):  # nothing is tried, so there is nothing to change any more
+            self._changes.forget(known.name)
+        if status.state is PurchaseState.UP and known.name not in self._changes.failing:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:
                     self._state.put(wished=self._state.wished.rebuilt(known.name))

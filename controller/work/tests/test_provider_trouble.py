@@ -1,0 +1,106 @@
+"""What a provider does not do: it is told once, taken back, and keeps nobody from what else is to be done there."""
+
+import pytest
+
+from controller.plan.lifecycle import ReservationState
+from controller.plan.purchases import PurchaseState, Terms
+from controller.providers.errors import ProviderUnavailable
+from controller.providers.provider import CircuitStatus
+from controller.providers.static import StaticProvider
+from controller.tests.fakes import START_US
+from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+
+START, END = START_US + 900 * S, START_US + 1_500 * S
+GIGABIT = 10**9
+
+
+class BusySeller(StaticProvider):
+    """A provider that sells at once, and changes nothing while it is busy."""
+
+    def __init__(self):
+        super().__init__()
+        self.sold, self.state, self.is_busy, self.changes = {}, PurchaseState.RESERVED, False, 0
+
+    @property
+    def terms(self):
+        return Terms(lead_us=10 * S, tail_us=0, min_duration_us=60 * S, gap_us=0)
+
+    def reserve(self, name, period, apart=frozenset()):
+        self.sold[name] = period
+        return True
+
+    def change(self, name, period):
+        self.changes += 1
+        if self.is_busy:
+            raise ProviderUnavailable("a change", "busy")
+        self.sold[name] = period
+        return period
+
+    def release(self, name):
+        return True
+
+    def status(self, name):
+        return CircuitStatus(self.state, self.sold[name])
+
+
+@pytest.fixture
+def seller():
+    """Who sells the circuit."""
+    return BusySeller()
+
+
+@pytest.fixture
+def site(seller):
+    """A site that buys of them."""
+    one = BuyingSite(lambda _: {CIRCUIT: seller})
+    yield one
+    one.close()
+
+
+def test_what_is_bought_is_looked_at_while_a_change_of_it_fails(site, seller):
+    name = site.promised(GIGABIT, START, END)
+    site.pass_to(START - 60 * S)
+    seller.state, seller.is_busy = PurchaseState.DEPLOYING, True
+    site.promised(GIGABIT, START + 300 * S, END)
+    site.pass_to(START)
+    seller.state = PurchaseState.UP
+    site.pass_to(START + 4 * S)
+    assert site.reservation(name).state is ReservationState.ACTIVE
+    site.pass_to(START + 120 * S)
+    assert seller.changes < 10  # of ninety steps: it waits longer and longer
+    seller.state = PurchaseState.FAILED
+    site.pass_to(START + 124 * S)
+    assert site.reservation(name).state is ReservationState.FAILED
+
+
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_a_look_that_works_does_not_end_the_trouble_with_a_change(site, seller, is_needed):
+    site.promised(GIGABIT, START, END)
+    site.step()
+    seller.is_busy = True
+    more = site.promised(GIGABIT, START, END)
+    site.pass_to(START_US + 60 * S)
+    assert (len(site.told("provider.failed")), site.told("provider.recovered")) == (1, [])
+    if is_needed:
+        seller.is_busy = False
+    else:
+        site.use_cases.release(more)
+    site.pass_to(START_US + 130 * S)
+    assert len(site.told("provider.recovered")) == 1
+    assert site.value.reported.providers == {}
+
+
+def test_no_more_than_both_rates_is_counted_on_while_a_change_to_less_fails(site, seller):
+    seller.state = PurchaseState.UP
+    site.promised(GIGABIT, START, END)
+    spare = site.promised(GIGABIT, START, END)
+    site.pass_to(START + 10 * S)
+    both_bps = site.value.wished.bought_bps(CIRCUIT, site.clock.now_us)
+    seller.is_busy = True
+    site.use_cases.release(spare)
+    for _ in range(20):
+        site.pass_to(site.clock.now_us + 2 * S)
+        assert site.value.wished.bought_bps(CIRCUIT, site.clock.now_us) < 0.6 * both_bps
+    seller.is_busy = False
+    site.pass_to(START + 130 * S)
+    assert site.value.wished.rebuilding == {}
