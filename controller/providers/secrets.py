@@ -61,7 +61,7 @@ def _of_variable(name: str) -> str:
     source = f"environment variable {name}"
     if value is None:
         raise SecretUnusable(source, "is not set")
-    return _one_line(source, value)
+    return one_line(source, value)
 
 
 def _of_file(path: Path) -> str:
@@ -76,14 +76,14 @@ def _of_file(path: Path) -> str:
             mode = os.fstat(opened.fileno()).st_mode  # of what is open, not of what may have taken its place
             if mode & stat.S_IRWXO:
                 raise SecretUnusable(source, f"is open to all users (mode {mode & 0o777:o}); try chmod 600 {path}")
-            return _one_line(source, opened.read())
+            return one_line(source, opened.read())
     except OSError as error:
         raise SecretUnusable(source, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise SecretUnusable(source, "is not ASCII text") from None  # the error holds what it could not decode
 
 
-def _one_line(source: str, text: str) -> str:
+def one_line(source: str, text: str) -> str:
     """Return ``text`` without the line's end, if it can stand in an HTTP header.
 
     Raises:

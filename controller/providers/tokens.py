@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httpx
 
 from controller.providers.errors import SecretUnusable
-from controller.providers.secrets import Secret
+from controller.providers.secrets import Secret, one_line
 from controller.security.authorities import trusted
 from controller.security.whole_answers import whole_answer
 from controller.settings.urls import is_http_url
@@ -21,6 +21,7 @@ from topology.printable import without_halves
 from topology.units import shown_time
 
 _EARLY_S = 60  # a token that ends this soon may have ended when it arrives
+_UNSAID_S = 2 * _EARLY_S  # how long a token is good if nobody says so: it is used for a minute
 _AGAIN_S = 60  # who accepts no token at all has us log in no more often
 _MOST_S = 10**11  # of Unix time: the year 5138
 _TIMEOUT_S = 10.0
@@ -153,8 +154,8 @@ class Login:
             why = str(found.get("error_description") or found.get("error") or "no access_token")[:_SHOWN_CHARACTERS]
             raise SecretUnusable(source, f"gives no token: {answer.status_code}, {why}")
         known_s = ends_s(token) if lasts_s is None else asked_s + lasts_s
-        self._token, self._given_s = token, asked_s
-        self._end_s = asked_s + _EARLY_S if known_s is None else known_s
+        self._token, self._given_s = one_line(source, token), asked_s
+        self._end_s = asked_s + _UNSAID_S if known_s is None else known_s
 
 
 def _seconds(value: object) -> float | None:
