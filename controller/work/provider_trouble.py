@@ -10,6 +10,8 @@ from controller.providers.errors import ProviderDenied
 from controller.state.guard import GuardedState
 from controller.state.reported import ProviderTrouble
 
+NO_REASON = "its provider gives no reason"
+
 
 class ProviderTroubles:
     """Tells of the trouble with one circuit's provider: in the log, in what is not well, in what waits for it.
@@ -25,34 +27,34 @@ class ProviderTroubles:
         self._circuit = circuit
         self._needing = needing
         self._said = ""
+        self._is_first = True  # of this process: what the one before has said may still stand there
 
     def report(self, trouble: Exception) -> None:
         """Say what is wrong, in the log only if it is not what was said last; a moment in it does not count."""
-        if not self._said or _without_numbers(self._said) != _without_numbers(str(trouble)):
-            self._said = str(trouble)
+        if not self._said or _without_numbers(self._said) != _without_numbers(str(trouble) or NO_REASON):
+            self._said = str(trouble) or NO_REASON
             self._publish(trouble)
+        note = f"{self._who}{self._said}"
         with self._state.changed:
             self._put(ProviderTrouble(self._said, isinstance(trouble, ProviderDenied)))
             for known in self._needing():
                 has_another = bool(known.reason) and not known.reason.startswith(self._who)
                 if known.state is ReservationState.COMMITTED and not has_another:
-                    self._state.wished.ledger.note(known.reservation_id, self._note, self._state.now_us())
+                    self._state.wished.ledger.note(known.reservation_id, note, self._state.now_us())
 
     def recovered(self) -> None:
-        """Take back what was said."""
-        if not self._said:
+        """Take back what was said, by whoever bought before this process too."""
+        if not self._said and not self._is_first:
             return
+        self._is_first = False
         with self._state.changed:
             self._put(None)
             for known in self._needing():
-                if known.state is ReservationState.COMMITTED and known.reason == self._note:
+                if known.state is ReservationState.COMMITTED and known.reason.startswith(self._who):
                     self._state.wished.ledger.note(known.reservation_id, "", self._state.now_us())
-        self._said = ""
-        self._state.events.publish("provider.recovered", circuit=self._circuit)
-
-    @property
-    def _note(self) -> str:
-        return f"{self._who}{self._said}"
+        if self._said:
+            self._said = ""
+            self._state.events.publish("provider.recovered", circuit=self._circuit)
 
     @property
     def _who(self) -> str:

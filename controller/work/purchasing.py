@@ -33,7 +33,7 @@ from controller.use_cases import UseCases
 from controller.work.backoff import LONGEST_WAIT_US, Backoff
 from controller.work.buying import CircuitBuyer, asked_about
 from controller.work.carried import CarriedReservations
-from controller.work.provider_trouble import ProviderTroubles
+from controller.work.provider_trouble import NO_REASON, ProviderTroubles
 from controller.work.standing_in import backup_circuits, sold_routes, undecided
 from topology.units import shown_rate
 
@@ -224,7 +224,7 @@ class Purchasing:
                 return
         publish = self._state.events.publish
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
-        self._carried.give_way(step.period, f"{reason}{self._advice(step.period)}")
+        self._carried.give_way(step.period, f"{reason or NO_REASON}{self._advice(step.period)}")
         until_us = self._state.now_us() + LONGEST_WAIT_US
         self._refusals[step.name] = _Refusal(step.period, self._uses(), until_us)
 
@@ -360,7 +360,7 @@ class Purchasing:
                     self._state.changed.notify_all()
         # One that is gone before its begin is bought again at the next step; what could not be built is not.
         if status.state is PurchaseState.FAILED and period.start_us <= self._state.now_us():
-            self._carried.give_way(period, status.reason)
+            self._carried.give_way(period, status.reason or NO_REASON)
 
     @property
     def _ends_itself(self) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import PurchaseState, Terms
-from controller.providers.errors import ProviderUnavailable
+from controller.providers.errors import ProviderError, ProviderUnavailable
 from controller.providers.provider import CircuitStatus
 from controller.providers.static import StaticProvider
 from controller.tests.fakes import START_US
@@ -20,6 +20,7 @@ class BusySeller(StaticProvider):
     def __init__(self):
         super().__init__()
         self.sold, self.state, self.is_busy, self.changes = {}, PurchaseState.RESERVED, False, 0
+        self.away = None
 
     @property
     def terms(self):
@@ -40,6 +41,8 @@ class BusySeller(StaticProvider):
         return True
 
     def status(self, name):
+        if self.away is not None:
+            raise self.away
         return CircuitStatus(self.state, self.sold[name])
 
 
@@ -104,3 +107,33 @@ def test_no_more_than_both_rates_is_counted_on_while_a_change_to_less_fails(site
     seller.is_busy = False
     site.pass_to(START + 130 * S)
     assert site.value.wished.rebuilding == {}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_trouble_that_is_over_is_no_reservations_reason_any_more_whoever_wrote_it(site, seller, dies):
+    name, other = (site.promised(GIGABIT, START, END) for _ in range(2))
+    why = "cannot be kept: less is there"
+    with site.state.changed:
+        site.value.wished.ledger.note(other, why, site.clock.now_us)
+    site.step()
+    seller.away = ProviderUnavailable("a look", "no route")
+    site.pass_to(START_US + 10 * S)
+    assert "no route" in site.reservation(name).reason
+    seller.away = None
+    if dies:
+        site.restart()
+    site.pass_to(START_US + 60 * S)
+    assert (site.reservation(name).reason, site.reservation(other).reason) == ("", why)
+    assert len(site.told("provider.recovered")) == (not dies)
+
+
+def test_a_trouble_or_a_failure_without_a_reason_says_that_there_is_none(site, seller):
+    name = site.promised(GIGABIT, START, END)
+    site.step()
+    seller.away = ProviderError()
+    site.pass_to(START_US + 10 * S)
+    assert site.reservation(name).reason == f"{CIRCUIT}: its provider gives no reason"
+    seller.away, seller.state = None, PurchaseState.FAILED
+    site.pass_to(START + 10 * S)
+    assert site.reservation(name).state is ReservationState.FAILED
+    assert site.reservation(name).reason == f"{CIRCUIT}: its provider gives no reason"
