@@ -77,9 +77,6 @@ class CircuitBuyer:
             ProviderError: it was not done, or not as asked.
             DatabaseFailed: it cannot be written down, so the provider was not asked; or what it has done cannot be.
         """
-        self._state.events.publish(
-            "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
-        )
         if isinstance(step, Buy):
             self._buy(step, known, apart)
         elif known is None:
@@ -89,6 +86,7 @@ class CircuitBuyer:
         elif self.happened(known, PurchaseEvent.RELEASE):
             if known.state is not PurchaseState.ASKED or known.name in self.unsent:
                 self.settled.add(known.name)
+            self._tell(step)
             self.is_given_back(step.name)
 
     def is_given_back(self, name: str) -> bool:
@@ -190,10 +188,17 @@ class CircuitBuyer:
             )
         return call()
 
+    def _tell(self, step: Action) -> None:
+        """Tell what the provider is asked, once that is written down."""
+        self._state.events.publish(
+            "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
+        )
+
     def _buy(self, step: Buy, known: Purchase | None, apart: frozenset[str]) -> None:
         asked = asked_about(step, known)
         if not self.write(asked, known):
             return
+        self._tell(step)
         self.since_us[step.name] = self._state.now_us()
         try:
             is_sold = self._asked(lambda: self._provider.reserve(step.name, step.period, apart))
@@ -215,6 +220,7 @@ class CircuitBuyer:
             self._state.changed.notify_all()
         if not self.write(asked, known):
             return
+        self._tell(step)
         try:
             period = self._asked(lambda: self._provider.change(step.name, step.period))
         except ProviderRefused:

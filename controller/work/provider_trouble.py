@@ -1,7 +1,7 @@
 """What is wrong between us and a circuit's provider: said once, and taken back when it is over."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from controller.plan.lifecycle import ReservationState
@@ -27,13 +27,17 @@ class ProviderTroubles:
         self._circuit = circuit
         self._needing = needing
         self._said = ""
+        self._told: dict[tuple[type[Exception], str], str] = {}  # by kind and text without names and numbers, as told
         self._is_first = True  # of this process: what the one before has said may still stand there
 
-    def report(self, trouble: Exception) -> None:
-        """Say what is wrong, in the log only if it is not what was said last; a moment in it does not count."""
-        if not self._said or _without_numbers(self._said) != _without_numbers(str(trouble) or NO_REASON):
-            self._said = str(trouble) or NO_REASON
+    def report(self, trouble: Exception, names: Collection[str]) -> None:
+        """Say what is wrong, in the log once until it is over; a moment and one of ``names`` in it do not count."""
+        text = str(trouble) or NO_REASON
+        kind = type(trouble), _without(names, text)
+        if kind not in self._told:
+            self._told[kind] = text
             self._publish(trouble)
+        self._said = self._told[kind]
         note = f"{self._who}{self._said}"
         with self._state.changed:
             self._put(ProviderTrouble(self._said, isinstance(trouble, ProviderDenied)))
@@ -54,6 +58,7 @@ class ProviderTroubles:
                     self._state.wished.ledger.note(known.reservation_id, "", self._state.now_us())
         if self._said:
             self._said = ""
+            self._told.clear()
             self._state.events.publish("provider.recovered", circuit=self._circuit)
 
     @property
@@ -76,6 +81,6 @@ class ProviderTroubles:
             self._state.put(reported=replace(reported, providers={**others, **mine}))
 
 
-def _without_numbers(text: str) -> str:
-    """Return a text without what differs each time, such as a moment."""
-    return re.sub(r"[0-9]+", "#", text)
+def _without(names: Collection[str], text: str) -> str:
+    """Return a text without what differs each time: purchases' names, and numbers, such as a moment."""
+    return re.sub("|".join((*map(re.escape, names), "[0-9]+")), "#", text)

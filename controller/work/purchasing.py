@@ -99,7 +99,7 @@ class Purchasing:
         troubles = (*self._bring_to_plan(), *self._watch())
         of_provider = [trouble for trouble in troubles if isinstance(trouble, ProviderError)]
         if of_provider:
-            self._troubles.report(of_provider[0])
+            self._troubles.report(of_provider[0], self._known())
         elif not (troubles or self._changes.failing or self._anew.failing or self._again.failing & self._known()):
             self._troubles.recovered()
 

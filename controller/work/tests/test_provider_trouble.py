@@ -46,6 +46,15 @@ class BusySeller(StaticProvider):
         return CircuitStatus(self.state, self.sold[name])
 
 
+def away(method):
+    """Returns what tells that its provider is away, with the name that it is asked about."""
+
+    def asked(name):
+        raise ProviderUnavailable(f"{method} {name}", "no route")
+
+    return asked
+
+
 @pytest.fixture
 def seller():
     """Who sells the circuit."""
@@ -137,3 +146,27 @@ def test_a_trouble_or_a_failure_without_a_reason_says_that_there_is_none(site, s
     site.pass_to(START + 10 * S)
     assert site.reservation(name).state is ReservationState.FAILED
     assert site.reservation(name).reason == f"{CIRCUIT}: its provider gives no reason"
+
+
+def test_a_provider_that_is_away_is_told_once_of_each_question_however_many_purchases_it_has(site, seller, monkeypatch):
+    names = iter(["CXAA", "DXBB", "FXCC"])
+    monkeypatch.setattr(seller, "new_name", lambda _: next(names))
+    uses = [(start, start + 600 * S) for start in (START, START + 7_200 * S, START + 14_400 * S)]
+    promised = [site.promised(GIGABIT, *use) for use in uses]
+    site.step()
+    monkeypatch.setattr(seller, "status", away("GET"))
+    site.pass_to(START_US + 10 * S)
+    monkeypatch.setattr(seller, "release", away("DELETE"))
+    site.use_cases.release(promised.pop())
+    site.pass_to(START_US + 600 * S)
+    told = [event.fields["error"] for event in site.told("provider.failed")]
+    assert [error.split()[0] for error in told] == ["GET", "DELETE"]
+    assert site.reservation(promised[0]).reason == f"{CIRCUIT}: {site.value.reported.providers[CIRCUIT].what}"
+
+
+def test_what_cannot_be_written_down_is_told_to_nobody_as_asked(site):
+    site.promised(GIGABIT, START, END)
+    site.database.close()
+    for _ in range(5):
+        site.purchasing.step()
+    assert site.told("provider.asked") == []
