@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.papers.antony.line import Nic, Nics
+from mininet_tests.papers.antony.line import SO_SNDBUFFORCE, Nic, Nics
 from mininet_tests.papers.antony.segments import SegmentTrace
 from mininet_tests.papers.antony.tcp import PORT_BURST_S
 from mininet_tests.probes.datagrams import at_rate, datagram_bytes
@@ -158,7 +158,7 @@ class FlowRuns:
         if flow.sender != HEADWAY:
             stream.sender.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, flow.sender.encode())
         if flow.socket_bytes is not None:
-            stream.sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, flow.socket_bytes)
+            stream.sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, flow.socket_bytes)  # past net.core.wmem_max
         self._site.drain.add([stream])
         return stream
 
