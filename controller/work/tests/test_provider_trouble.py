@@ -8,7 +8,7 @@ from controller.providers.errors import ProviderError, ProviderUnavailable
 from controller.providers.provider import CircuitStatus
 from controller.providers.static import StaticProvider
 from controller.tests.fakes import START_US
-from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from controller.work.tests.buying_site import CIRCUIT, S
 
 START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
@@ -59,14 +59,6 @@ def away(method):
 def seller():
     """Who sells the circuit."""
     return BusySeller()
-
-
-@pytest.fixture
-def site(seller):
-    """A site that buys of them."""
-    one = BuyingSite(lambda _: {CIRCUIT: seller})
-    yield one
-    one.close()
 
 
 def test_what_is_bought_is_looked_at_while_a_change_of_it_fails(site, seller):

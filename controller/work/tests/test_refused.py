@@ -8,7 +8,7 @@ from controller.providers.errors import AnswerLost, ProviderRefused
 from controller.providers.provider import CircuitStatus
 from controller.providers.static import StaticProvider
 from controller.tests.fakes import START_US
-from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
+from controller.work.tests.buying_site import CIRCUIT, S
 
 START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
@@ -49,14 +49,6 @@ class OneAtATime(StaticProvider):
 def seller():
     """Who sells the circuit."""
     return OneAtATime()
-
-
-@pytest.fixture
-def site(seller):
-    """A site that buys of them."""
-    one = BuyingSite(lambda _: {CIRCUIT: seller})
-    yield one
-    one.close()
 
 
 def is_refused_at_once(site, seller):
